@@ -1,0 +1,97 @@
+#include "host/console_log.h"
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/dist_sink.h>
+
+#include <deque>
+#include <mutex>
+
+#include "gantry/error.h"
+#include "gantry/text.h"
+
+namespace gantry::host {
+namespace {
+
+constexpr std::size_t kMaxKeptLines = 10'000;
+
+// Both indexed by LogLevel.
+constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                                                 spdlog::level::err};
+constexpr const char* kPrefixes[] = {"debug: ", "", "warning: ", "error: "};
+
+spdlog::level::level_enum spdlog_level(LogLevel level) { return kLevels[static_cast<int>(level)]; }
+
+template <class Sink>
+spdlog::sink_ptr console_sink() {
+  auto sink = std::make_shared<Sink>();
+  sink->set_color(spdlog::level::info, "");
+  sink->set_color(spdlog::level::debug, sink->dark);
+  sink->set_color(spdlog::level::warn, sink->yellow);
+  sink->set_color(spdlog::level::err, sink->red);
+  sink->set_pattern("[%H:%M:%S] %^%v%$");
+  return sink;
+}
+
+}  // namespace
+
+struct ConsoleLog::Impl {
+  struct Line {
+    spdlog::log_clock::time_point time;
+    LogLevel level;
+    std::string text;
+  };
+
+  LogLevel threshold;
+  std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks = std::make_shared<spdlog::sinks::dist_sink_mt>();
+  spdlog::logger logger{"gantry", sinks};
+  // Guards what follows, and the order of lines while the file is being opened.
+  std::mutex mutex;
+  spdlog::sink_ptr file;
+  std::deque<Line> kept;
+};
+
+ConsoleLog::ConsoleLog(Stream stream, LogLevel threshold) : impl_(std::make_unique<Impl>()) {
+  impl_->threshold = threshold;
+  impl_->sinks->add_sink(stream == Stream::out ? console_sink<spdlog::sinks::ansicolor_stdout_sink_mt>()
+                                               : console_sink<spdlog::sinks::ansicolor_stderr_sink_mt>());
+  impl_->logger.set_level(spdlog_level(threshold));
+  // Lines are few. Flushing each keeps a pipe and `tail -f` up to date, and loses none in a crash.
+  impl_->logger.flush_on(spdlog::level::trace);
+}
+
+ConsoleLog::~ConsoleLog() { impl_->logger.flush(); }
+
+bool ConsoleLog::enabled(LogLevel level) const { return level >= impl_->threshold; }
+
+void ConsoleLog::write(LogLevel level, std::string_view source, std::string_view message) {
+  if (!enabled(level)) return;
+  Impl::Line line{spdlog::log_clock::now(), level, kPrefixes[static_cast<int>(level)]};
+  if (!source.empty()) line.text += cat("[", source, "] ");
+  line.text += message;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->logger.log(line.time, {}, spdlog_level(level), spdlog::string_view_t(line.text));
+  if (impl_->file != nullptr) return;
+  impl_->kept.push_back(std::move(line));
+  if (impl_->kept.size() > kMaxKeptLines) impl_->kept.pop_front();
+}
+
+void ConsoleLog::open_file(const std::string& path) {
+  const std::lock_guard lock(impl_->mutex);
+  try {
+    spdlog::sink_ptr file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    file->set_pattern("[%Y-%m-%d %H:%M:%S] %v");
+    for (const Impl::Line& line : impl_->kept)
+      file->log(spdlog::details::log_msg(line.time, {}, "gantry", spdlog_level(line.level), line.text));
+    file->flush();
+    if (impl_->file != nullptr) impl_->sinks->remove_sink(impl_->file);
+    impl_->sinks->add_sink(file);
+    impl_->file = std::move(file);
+    impl_->kept.clear();
+  } catch (const spdlog::spdlog_ex& error) {
+    throw Error(cat("cannot write the log file '", path, "': ", error.what()));
+  }
+}
+
+}  // namespace gantry::host

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gantry/log.h"
+
+namespace gantry::host {
+
+/// The program's one log: short lines on the terminal, and once opened also a file. The only part of the
+/// host that knows spdlog. Any thread.
+class ConsoleLog final : public LogSink {
+ public:
+  enum class Stream { out, err };
+  ConsoleLog(Stream stream, LogLevel threshold);
+  ~ConsoleLog() override;
+
+  bool enabled(LogLevel level) const override;
+  void write(LogLevel level, std::string_view source, std::string_view message) override;
+  /// Throws gantry::Error when the file cannot be written.
+  void open_file(const std::string& path) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gantry::host

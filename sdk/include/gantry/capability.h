@@ -1,0 +1,70 @@
+#pragma once
+
+#include <string>
+
+#include "gantry/export.h"
+#include "gantry/fields.h"
+#include "gantry/state.h"
+
+/// Abilities that a hook, or where said another component, has beside its own interface: the class derives
+/// from them as well, and the solver finds them by dynamic_cast. Each instance is called once per event,
+/// whatever list it stands in, in the order of the hooks. New abilities are added here as new classes;
+/// existing ones never change.
+
+namespace gantry {
+
+class Solver;
+
+/// Around the optimizer step. Hooks.
+class GANTRY_API GradientHook {
+ public:
+  virtual ~GradientHook();
+  /// Gradients are whole: summed over the window and all processes, unscaled, clipped. The learning rate
+  /// about to be used is set.
+  virtual void before_step(Solver& solver);
+  /// The parameters are updated, gradients not yet zeroed. Always follows before_step: `step_skipped()` says
+  /// whether the update was left out.
+  virtual void after_step(Solver& solver);
+};
+
+/// After any evaluation or test, once its metrics are computed. Hooks and learning-rate schedules.
+class GANTRY_API EvalObserver {
+ public:
+  virtual ~EvalObserver();
+  virtual void evaluated(Solver& solver, Mode mode, const Scalars& metrics) = 0;
+};
+
+/// Has state that a resumed run needs. Hooks, datasets, samplers, schedules, metrics, losses.
+class GANTRY_API Stateful {
+ public:
+  virtual ~Stateful();
+  /// The state, as aliases: the solver copies before anything runs on.
+  virtual State state() const = 0;
+  /// `version` is the one that the state was saved with. Throw gantry::Error when it cannot be taken.
+  virtual void load_state(const State& state, int version) = 0;
+  virtual int state_version() const;  ///< 1; raise it when the state's meaning changes
+};
+
+/// Rebuilds something after the solver restored a checkpoint. Hooks.
+class GANTRY_API ResumeObserver {
+ public:
+  virtual ~ResumeObserver();
+  virtual void on_resume(Solver& solver) = 0;
+};
+
+/// Is told of an error that ends the run, before any after_solve. Hooks.
+class GANTRY_API ExceptionObserver {
+ public:
+  virtual ~ExceptionObserver();
+  virtual void on_exception(Solver& solver, const std::string& message) = 0;
+};
+
+/// Records what happened, for a test to compare afterwards. Hooks. What it recorded is no state of the run.
+class GANTRY_API Recorder {
+ public:
+  virtual ~Recorder();
+  /// Everything recorded so far, each entry under its own path.
+  virtual State records() const = 0;
+};
+
+}  // namespace gantry

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "gantry/batch.h"
+#include "gantry/export.h"
+#include "gantry/fields.h"
+#include "gantry/log.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace gantry {
+
+class BaseSolver;
+class LrScheduler;
+class Optimizer;
+class StepEngine;
+class World;
+
+/// How a run ends when it is asked to.
+enum class Stop {
+  none,
+  finish,  ///< the run is complete: tests run, exit code 0
+  pause    ///< saved at the next save point, exit code 75, goes on when resumed
+};
+
+/// Where between its points a run stands: what a checkpoint records and a resume enters at.
+enum class Phase { iterating, pass_done, evaluating_due, epoch_done, testing_due, finished };
+
+/// Why after_solve runs.
+enum class ExitReason { none, done, finish_requested, paused, failed };
+
+/// What hooks receive: the state of the run, and the few things that a hook may ask of it. Everything is as
+/// of now and belongs to the solver; references are valid during the call. Main thread. No virtual functions:
+/// this class may grow without any plugin noticing.
+///
+/// Words: an *iteration* is one batch; a *window* is ACCUMULATE_STEP iterations; a *step* is one update by
+/// the optimizer, at a window's end.
+class GANTRY_API Solver final {
+ public:
+  // --- where we are ---
+  Mode mode() const;
+  int64_t epoch() const;           ///< 1-based while one runs, 0 before
+  int64_t max_epochs() const;      ///< 0: not limited by epochs
+  int64_t iter() const;            ///< 0-based, within this phase
+  int64_t total_iter() const;      ///< 0-based, over all phases of this mode; advanced after the hooks
+  int64_t epoch_max_iter() const;  ///< iterations of this phase
+  int64_t max_steps() const;       ///< limit on iterations, 0: none
+  int64_t total_max_iter() const;  ///< iterations of the whole training
+  int64_t step() const;            ///< optimizer steps taken
+  bool backward_step() const;      ///< this iteration ended a window
+  Phase phase() const;
+  ExitReason exit_reason() const;
+
+  // --- this iteration ---
+  const Batch& batch() const;
+  const Outputs& outputs() const;      ///< tensors without graph
+  /// The training loss, with its graph until the backward pass has run, then undefined.
+  const at::Tensor& loss() const;
+  /// Adds a value to this iteration's log variables, which logs average and print. A tensor must be 0-dim and
+  /// is not read before a line is due.
+  void log_value(std::string_view name, const at::Tensor& value);
+  void log_value(std::string_view name, double value);
+  const Fields& log_values() const;
+  /// Values that logs print as they are: the learning rate of each group ("lr", or "pg0_lr" and so on).
+  Scalars collect_log_vars() const;
+
+  // --- around a step: GradientHook ---
+  at::Tensor gradient_norm() const;    ///< L2, over all parameters, before clipping; 0-dim
+  at::Tensor step_skipped() const;     ///< 0-dim bool
+
+  // --- results ---
+  /// The latest metrics of a mode: those of its last finished phase.
+  const Scalars& metrics(Mode mode) const;
+
+  // --- parts; null where the configuration has none ---
+  torch::nn::Module* model() const;
+  Optimizer* optimizer() const;
+  const LrScheduler* lr_scheduler() const;
+  StepEngine* engine() const;
+
+  /// Of one sample's forward pass, as BaseSolver::register_flops counted it; 0 before.
+  int64_t model_flops() const;
+
+  const std::string& work_dir() const;
+  const Logger& logger() const;
+  World& world() const;
+
+  // --- requests: served at the next save point ---
+  void request_checkpoint(std::string_view why);
+  void request_stop(Stop how, std::string_view why);
+
+  struct Impl;
+  explicit Solver(std::unique_ptr<Impl> impl);
+  ~Solver();
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+  Impl& impl() { return *impl_; }              ///< the SDK's own
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gantry

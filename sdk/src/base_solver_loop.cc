@@ -1,0 +1,379 @@
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "evaluation_scope.h"
+#include "flops.h"
+#include "gantry/text.h"
+#include "solver_impl.h"
+
+// The loops. What must stay true: counters advance only after the hooks of an iteration; a save point is
+// reached only with no window open; an evaluation leaves training as it found it, also when it throws.
+
+namespace gantry {
+
+namespace {
+
+void move_to(Batch& batch, at::Device device) {
+  if (device.is_cpu()) return;
+  for (auto& [name, value] : batch.entries())
+    if (auto* tensor = std::get_if<at::Tensor>(&value)) *tensor = tensor->to(device, /*non_blocking=*/true);
+}
+
+double output_weight(const Outputs& outputs, double otherwise) {
+  const Value* value = outputs.find("weight");
+  if (value == nullptr) return otherwise;
+  if (const auto* number = std::get_if<double>(value)) return *number;
+  if (const auto* count = std::get_if<int64_t>(value)) return static_cast<double>(*count);
+  throw Error("the model's output \"weight\" must be a number (double or int64_t), so that no step waits for the device");
+}
+
+std::string names_of(const Outputs& outputs) {
+  std::vector<std::string> names;
+  for (const auto& entry : outputs.entries()) names.push_back(entry.first);
+  return names.empty() ? "none" : join(names, ", ");
+}
+
+/// What a dataset or a transform throws comes without the place in the run, which loader threads don't know.
+bool next_batch(const Solver::Impl& s, Loader& loader, Batch& batch) {
+  try {
+    return loader.next(batch);
+  } catch (const ComponentError& error) {
+    ComponentError::Origin origin = error.origin();
+    origin.mode = mode_name(s.mode());
+    origin.iteration = s.total_iter[static_cast<int>(s.mode())];
+    throw ComponentError(std::move(origin), error.cause());
+  }
+}
+
+/// Adds the outputs that are numbers to the phase's means. The order of outputs rarely changes, so that the
+/// meter is nearly always at the place where it was last time.
+void add_to_means(Frame& frame, double weight) {
+  std::size_t at = 0;
+  for (const auto& [name, value] : frame.outputs.entries()) {
+    const auto* tensor = std::get_if<at::Tensor>(&value);
+    const auto* number = std::get_if<double>(&value);
+    if (!(tensor != nullptr && tensor->defined() && tensor->dim() == 0) && number == nullptr) continue;
+    if (at >= frame.means.size() || frame.means[at].first != name) {
+      at = 0;
+      while (at < frame.means.size() && frame.means[at].first != name) ++at;
+      if (at == frame.means.size()) frame.means.emplace_back(name, MeanMeter{});
+    }
+    if (tensor != nullptr)
+      frame.means[at].second.add(*tensor, weight);
+    else
+      frame.means[at].second.add(*number, weight);
+    ++at;
+  }
+}
+
+}  // namespace
+
+// --- points ---
+
+void BaseSolver::before_solve() {
+  Solver::Impl& s = solver_->impl();
+  for (auto& hook : s.hooks) {
+    s.call(*hook, "before_solve", [&] { hook->hook->before_solve(*solver_); });
+    hook->started = true;
+  }
+}
+
+void BaseSolver::after_solve() {
+  Solver::Impl& s = solver_->impl();
+  std::exception_ptr first;
+  for (auto& hook : s.hooks) {
+    if (!hook->started) continue;
+    hook->started = false;
+    try {
+      s.call(*hook, "after_solve", [&] { hook->hook->after_solve(*solver_); });
+    } catch (const Error& error) {
+      if (first == nullptr)
+        first = std::current_exception();
+      else
+        solver_->logger().error(error.what());
+    }
+  }
+  if (first != nullptr) std::rethrow_exception(first);
+}
+
+void BaseSolver::before_epoch() { solver_->impl().call_point("before_epoch", &Hook::before_epoch); }
+void BaseSolver::after_epoch() { solver_->impl().call_point("after_epoch", &Hook::after_epoch); }
+void BaseSolver::before_all_iter() { solver_->impl().call_point("before_all_iter", &Hook::before_all_iter); }
+void BaseSolver::after_all_iter() { solver_->impl().call_point("after_all_iter", &Hook::after_all_iter); }
+void BaseSolver::before_iter() { solver_->impl().call_point("before_iter", &Hook::before_iter); }
+void BaseSolver::after_iter() { solver_->impl().call_point("after_iter", &Hook::after_iter); }
+
+Scalars BaseSolver::collect_log_vars() {
+  Scalars vars;
+  Solver::Impl& s = solver_->impl();
+  if (s.optimizer == nullptr || s.mode() != Mode::train) return vars;
+  const auto& groups = s.optimizer->groups();
+  if (groups.size() == 1) {
+    vars.set("lr", groups.front().lr());
+  } else {
+    for (std::size_t g = 0; g < groups.size(); ++g) vars.set(cat("pg", g, "_lr"), groups[g].lr());
+  }
+  return vars;
+}
+
+// --- save points ---
+
+void BaseSolver::save_point(SavePoint where) {
+  Solver::Impl& s = solver_->impl();
+  if (s.save_requested) {
+    s.save_requested = false;
+    solver_->logger().debug(cat("a checkpoint was asked for (", s.save_why, "); this solver writes none"));
+  }
+  if (s.stop != Stop::none && !s.stop_served) {
+    s.stop_served = true;
+    solver_->logger().info(cat("stopping: ", s.stop_why));
+  }
+}
+
+bool BaseSolver::stopping() const { return solver_->impl().stop_served; }
+
+// --- training ---
+
+void BaseSolver::solve() {
+  Solver::Impl& s = solver_->impl();
+  try {
+    before_solve();
+    if (data(Mode::train) != nullptr) {
+      while (s.epoch < s.max_epochs && !stopping()) solve_train();
+    } else if (data(Mode::eval) != nullptr) {
+      solve_eval();
+    }
+    if (s.stop != Stop::pause) {
+      s.phase = Phase::testing_due;
+      if (data(Mode::test) != nullptr) solve_test();
+      s.phase = Phase::finished;
+    }
+    s.exit_reason = s.stop == Stop::pause    ? ExitReason::paused
+                    : s.stop == Stop::finish ? ExitReason::finish_requested
+                                             : ExitReason::done;
+  } catch (...) {
+    s.exit_reason = ExitReason::failed;
+    const std::string message = current_exception_message();
+    for (auto& hook : s.hooks) {
+      if (hook->exception == nullptr || !hook->started) continue;
+      try {
+        s.call(*hook, "on_exception", [&] { hook->exception->on_exception(*solver_, message); });
+      } catch (const Error& error) {
+        solver_->logger().error(error.what());
+      }
+    }
+    try {
+      after_solve();
+    } catch (const Error& error) {
+      solver_->logger().error(error.what());  // the first error is the one that leaves
+    }
+    throw;
+  }
+  after_solve();
+}
+
+void BaseSolver::solve_train() {
+  Solver::Impl& s = solver_->impl();
+  ++s.epoch;
+  s.phase = Phase::iterating;
+  PhaseScope phase(s, Mode::train, data(Mode::train)->batches_per_epoch());
+  before_epoch();
+  run_train();
+  if (s.stop_served && s.stop == Stop::pause) return;
+  s.phase = Phase::pass_done;
+  const Interval interval = config_.get<Interval>("EVAL_INTERVAL");
+  const bool last = s.epoch >= s.max_epochs || stopping();
+  if (data(Mode::eval) != nullptr && !interval.off() &&
+      (last || s.epoch % static_cast<int64_t>(interval.count) == 0)) {
+    s.phase = Phase::evaluating_due;
+    solve_eval();
+  }
+  s.phase = Phase::epoch_done;
+  after_epoch();
+  save_point(SavePoint::after_epoch);
+}
+
+void BaseSolver::run_train() {
+  Solver::Impl& s = solver_->impl();
+  Loader& loader = *data(Mode::train);
+  const at::Device device = context_.device();
+  const int rank = context_.world().rank();
+  const double nominal = s.model->nominal_weight() > 0 ? s.model->nominal_weight()
+                                                       : static_cast<double>(loader.batch_size());
+  int64_t& total_iter = s.total_iter[static_cast<int>(Mode::train)];
+  before_all_iter();
+  s.model->train();
+  const auto start = std::chrono::steady_clock::now();
+  loader.begin(s.epoch);
+  Batch batch;
+  while (!stopping() && next_batch(s, loader, batch)) {
+    Frame& frame = s.frames.back();
+    frame.batch = &batch;
+    frame.log_values.clear();
+    before_iter();
+    move_to(batch, device);
+    frame.outputs = run_step_train(batch, frame.iter, total_iter, rank);
+    const double weight = output_weight(frame.outputs, batch.weight);
+    if (s.engine != nullptr) {
+      Value* loss = frame.outputs.find("loss");
+      const auto* tensor = loss == nullptr ? nullptr : std::get_if<at::Tensor>(loss);
+      if (tensor == nullptr || !tensor->defined() || tensor->dim() != 0 || !tensor->requires_grad())
+        throw ComponentError(s.origin(*s.model_info, config_.where("MODEL"), "forward"),
+                             cat("training needs a 0-dim output \"loss\" with a graph; the outputs are: ",
+                                 names_of(frame.outputs)));
+      s.engine->begin_iteration(*tensor, weight, nominal, frame.iter + 1 == frame.max_iter);
+    }
+    for (auto& [name, value] : frame.outputs.entries())
+      if (auto* tensor = std::get_if<at::Tensor>(&value); tensor != nullptr && tensor->requires_grad())
+        *tensor = tensor->detach();
+    add_to_means(frame, weight);
+    after_iter();
+    s.train_samples += batch.size();
+    ++total_iter;
+    ++frame.iter;
+    frame.batch = nullptr;
+    if (s.engine == nullptr || !s.engine->window_open()) save_point(SavePoint::after_window);
+  }
+  loader.stop();
+  s.train_time += std::chrono::steady_clock::now() - start;
+  if (s.stop_served && s.stop == Stop::pause) return;
+  Scalars& results = s.results[static_cast<int>(Mode::train)];
+  results.clear();
+  for (const auto& [name, mean] : s.frames.back().means) results.set(name, mean.mean());
+  after_all_iter();
+}
+
+Outputs BaseSolver::run_step_train(const Batch& batch, int64_t, int64_t, int) {
+  Solver::Impl& s = solver_->impl();
+  return guarded([&] { return s.model->forward(batch, Mode::train); },
+                 [&] { return s.origin(*s.model_info, config_.where("MODEL"), "forward"); });
+}
+
+int64_t BaseSolver::register_flops(const Batch& data, const std::vector<std::string>& keys) {
+  Solver::Impl& s = solver_->impl();
+  Batch one;
+  for (const auto& [name, value] : data.entries()) {
+    if (!keys.empty() && std::find(keys.begin(), keys.end(), name) == keys.end()) continue;
+    const auto* tensor = std::get_if<at::Tensor>(&value);
+    one.set(name, tensor != nullptr && tensor->dim() > 0 ? Value(tensor->narrow(0, 0, 1)) : value);
+  }
+  if (!data.ids.empty()) one.ids = {data.ids.front()};
+  one.weight = 1;
+  move_to(one, context_.device());
+  EvaluationScope evaluation(*s.model);
+  at::NoGradGuard no_grad;
+  s.model_flops = count_flops([&] { run_step_eval(one, 0, 0, context_.world().rank()); });
+  return s.model_flops;
+}
+
+// --- evaluation and test ---
+
+namespace {
+
+/// Both run the same way; they differ in mode, data and the step that is called.
+template <class Step>
+void run_evaluation(BaseSolver& solver, Solver::Impl& s, Mode mode, Step&& step) {
+  Loader& loader = *s.data[static_cast<int>(mode)];
+  const at::Device device = s.context.device();
+  const int rank = s.context.world().rank();
+  int64_t& total_iter = s.total_iter[static_cast<int>(mode)];
+  const auto metric = [&](std::size_t i, const char* point, auto&& f) {
+    guarded(f, [&] { return s.origin(*s.metric_infos[i], {}, point); });
+  };
+  for (std::size_t i = 0; i < s.metrics.size(); ++i) metric(i, "reset", [&] { s.metrics[i]->reset(); });
+  solver.before_all_iter();
+  loader.begin(1);
+  Batch batch;
+  while (next_batch(s, loader, batch)) {
+    Frame& frame = s.frames.back();
+    frame.batch = &batch;
+    frame.log_values.clear();
+    solver.before_iter();
+    move_to(batch, device);
+    frame.outputs = step(batch, frame.iter, total_iter, rank);
+    add_to_means(frame, output_weight(frame.outputs, batch.weight));
+    for (std::size_t i = 0; i < s.metrics.size(); ++i)
+      metric(i, "update", [&] { s.metrics[i]->update(batch, frame.outputs); });
+    solver.after_iter();
+    ++total_iter;
+    ++frame.iter;
+    frame.batch = nullptr;
+  }
+  loader.stop();
+  Scalars& results = s.results[static_cast<int>(mode)];
+  results.clear();
+  for (const auto& [name, mean] : s.frames.back().means) results.set(name, mean.mean());
+  for (std::size_t i = 0; i < s.metrics.size(); ++i) {
+    metric(i, "compute", [&] {
+      for (at::Tensor& sum : s.metrics[i]->sums()) s.context.world().all_reduce(sum, World::Reduce::sum);
+      s.metrics[i]->compute(results);
+    });
+  }
+  solver.after_all_iter();
+}
+
+/// The results of an evaluation are worth a line, whatever hooks there are.
+void log_results(const Solver::Impl& s, Mode mode) {
+  std::string line = s.epoch > 0 ? cat("epoch ", s.epoch, "/", s.max_epochs, " ", mode_name(mode)) : mode_name(mode);
+  for (const auto& [name, value] : s.results[static_cast<int>(mode)].entries())
+    line += cat(" ", name, " ", short_number(value));
+  s.logger.info(line);
+}
+
+}  // namespace
+
+void BaseSolver::solve_eval() {
+  Solver::Impl& s = solver_->impl();
+  {
+    EvaluationScope evaluation(*s.model);
+    at::NoGradGuard no_grad;
+    PhaseScope phase(s, Mode::eval, data(Mode::eval)->batches_per_epoch());
+    before_epoch();
+    run_eval();
+    after_epoch();
+  }
+  log_results(s, Mode::eval);
+  s.tell_evaluated(Mode::eval);
+  save_point(SavePoint::after_evaluation);
+}
+
+void BaseSolver::solve_test() {
+  Solver::Impl& s = solver_->impl();
+  {
+    EvaluationScope evaluation(*s.model);
+    at::NoGradGuard no_grad;
+    PhaseScope phase(s, Mode::test, data(Mode::test)->batches_per_epoch());
+    before_epoch();
+    run_test();
+    after_epoch();
+  }
+  log_results(s, Mode::test);
+  s.tell_evaluated(Mode::test);
+  save_point(SavePoint::after_tests);
+}
+
+void BaseSolver::run_eval() {
+  run_evaluation(*this, solver_->impl(), Mode::eval,
+                 [this](const Batch& b, int64_t i, int64_t t, int r) { return run_step_eval(b, i, t, r); });
+}
+
+void BaseSolver::run_test() {
+  run_evaluation(*this, solver_->impl(), Mode::test,
+                 [this](const Batch& b, int64_t i, int64_t t, int r) { return run_step_test(b, i, t, r); });
+}
+
+Outputs BaseSolver::run_step_eval(const Batch& batch, int64_t, int64_t, int) {
+  Solver::Impl& s = solver_->impl();
+  return guarded([&] { return s.model->forward(batch, Mode::eval); },
+                 [&] { return s.origin(*s.model_info, config_.where("MODEL"), "forward"); });
+}
+
+Outputs BaseSolver::run_step_test(const Batch& batch, int64_t, int64_t, int) {
+  Solver::Impl& s = solver_->impl();
+  return guarded([&] { return s.model->forward(batch, Mode::test); },
+                 [&] { return s.origin(*s.model_info, config_.where("MODEL"), "forward"); });
+}
+
+}  // namespace gantry

@@ -1,0 +1,7 @@
+#include "gantry/block_runner.h"
+
+namespace gantry {
+
+BlockRunner::~BlockRunner() = default;
+
+}  // namespace gantry

@@ -1,0 +1,140 @@
+#include "gantry/fields.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "gantry/error.h"
+#include "gantry/text.h"
+#include "tensor_text.h"
+
+namespace gantry {
+
+const char* mode_name(Mode mode) {
+  switch (mode) {
+    case Mode::train:
+      return "train";
+    case Mode::eval:
+      return "eval";
+    case Mode::test:
+      return "test";
+  }
+  return "unknown";
+}
+
+Fields::Fields() = default;
+Fields::Fields(std::initializer_list<std::pair<std::string, Value>> entries) {
+  entries_.reserve(entries.size());
+  for (const auto& [name, value] : entries) set(name, value);
+}
+Fields::Fields(const Fields&) = default;
+Fields::Fields(Fields&&) noexcept = default;
+Fields& Fields::operator=(const Fields&) = default;
+Fields& Fields::operator=(Fields&&) noexcept = default;
+Fields::~Fields() = default;
+
+void Fields::set(std::string_view name, Value value) {
+  if (Value* old = find(name)) {
+    *old = std::move(value);
+  } else {
+    entries_.emplace_back(name, std::move(value));
+  }
+}
+
+const Value* Fields::find(std::string_view name) const {
+  for (const auto& entry : entries_) {
+    if (entry.first == name) return &entry.second;
+  }
+  return nullptr;
+}
+
+Value* Fields::find(std::string_view name) { return const_cast<Value*>(std::as_const(*this).find(name)); }
+
+void Fields::erase(std::string_view name) {
+  std::erase_if(entries_, [&](const auto& entry) { return entry.first == name; });
+}
+
+const at::Tensor& Fields::tensor(std::string_view name) const {
+  const Value* value = find(name);
+  if (value == nullptr) throw Error(cat("there is no '", name, "' here, only: ", names_text(*this)));
+  const auto* tensor = std::get_if<at::Tensor>(value);
+  if (tensor == nullptr) throw Error(cat("'", name, "' should be a tensor; it is ", value_text(*value)));
+  if (!tensor->defined()) throw Error(cat("'", name, "' is an undefined tensor: it was named but never computed"));
+  return *tensor;
+}
+
+void Scalars::set(std::string_view name, double value) {
+  for (auto& entry : entries_) {
+    if (entry.first == name) {
+      entry.second = value;
+      return;
+    }
+  }
+  entries_.emplace_back(name, value);
+}
+
+const double* Scalars::find(std::string_view name) const {
+  for (const auto& entry : entries_) {
+    if (entry.first == name) return &entry.second;
+  }
+  return nullptr;
+}
+
+namespace {
+
+// Reads without making a tensor; item() would cost a microsecond of dispatch per call.
+double read_cpu(const at::Tensor& value) {
+  const void* data = value.const_data_ptr();
+  switch (value.scalar_type()) {
+    case at::kFloat:
+      return *static_cast<const float*>(data);
+    case at::kDouble:
+      return *static_cast<const double*>(data);
+    case at::kHalf:
+      return static_cast<float>(*static_cast<const c10::Half*>(data));
+    case at::kBFloat16:
+      return static_cast<float>(*static_cast<const c10::BFloat16*>(data));
+    case at::kLong:
+      return static_cast<double>(*static_cast<const int64_t*>(data));
+    case at::kInt:
+      return *static_cast<const int32_t*>(data);
+    case at::kBool:
+      return *static_cast<const bool*>(data) ? 1 : 0;
+    default:
+      return value.item<double>();
+  }
+}
+
+}  // namespace
+
+void MeanMeter::add(const at::Tensor& value, double weight) {
+  if (!value.defined() || value.dim() != 0) {
+    throw Error(cat("a mean takes single numbers, tensors of no dimension; this one is ", value_text(value)));
+  }
+  if (value.is_cpu()) {
+    add(read_cpu(value), weight);
+    return;
+  }
+  if (weight == 0) return;
+  weight_ += weight;
+  if (!device_sum_.defined()) {
+    device_sum_ = value.detach().to(at::kDouble).mul(weight);
+  } else {
+    device_sum_.add_(value.detach().to(device_sum_.options()), weight);
+  }
+}
+
+void MeanMeter::add(double value, double weight) {
+  // What a batch without samples yields is no number at all, and NaN times zero would stay NaN.
+  if (weight == 0) return;
+  sum_ += value * weight;
+  weight_ += weight;
+}
+
+double MeanMeter::mean() const {
+  if (weight_ == 0) return std::numeric_limits<double>::quiet_NaN();
+  return (sum_ + (device_sum_.defined() ? device_sum_.item<double>() : 0.0)) / weight_;
+}
+
+void MeanMeter::reset() { *this = MeanMeter(); }
+
+}  // namespace gantry

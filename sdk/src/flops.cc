@@ -1,0 +1,77 @@
+#include "flops.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
+
+#include <cstring>
+#include <memory>
+
+namespace gantry {
+
+namespace {
+
+thread_local int64_t* counting = nullptr;  // callbacks are plain functions: this is how they find the counter
+
+at::Tensor input(const at::RecordFunction& fn, std::size_t index) {
+  const auto inputs = fn.inputs();
+  return index < inputs.size() && inputs[index].isTensor() ? inputs[index].toTensor() : at::Tensor();
+}
+
+/// Of the product of [..., m, k] and [..., k, n].
+int64_t product_flops(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() && b.defined() && b.dim() > 0 ? 2 * a.numel() * b.size(-1) : 0;
+}
+
+int64_t flops_of(const at::RecordFunction& fn) {
+  const char* name = fn.name();
+  const auto is = [name](const char* op) { return std::strcmp(name, op) == 0; };
+  if (is("aten::mm") || is("aten::bmm")) return product_flops(input(fn, 0), input(fn, 1));
+  if (is("aten::addmm") || is("aten::baddbmm")) return product_flops(input(fn, 1), input(fn, 2));
+  if (is("aten::convolution")) {
+    const at::Tensor weight = input(fn, 1);
+    const auto outputs = fn.outputs();
+    if (!weight.defined() || outputs.empty() || !outputs[0].isTensor()) return 0;
+    // A transposed convolution visits the kernel once per input element instead.
+    const auto inputs = fn.inputs();
+    const bool transposed = inputs.size() > 6 && inputs[6].isBool() && inputs[6].toBool();
+    const at::Tensor visited = transposed ? input(fn, 0) : outputs[0].toTensor();
+    return 2 * visited.numel() * (weight.numel() / weight.size(0));
+  }
+  if (std::strncmp(name, "aten::_scaled_dot_product_", 26) == 0 && std::strstr(name, "attention") != nullptr) {
+    const at::Tensor query = input(fn, 0), key = input(fn, 1), value = input(fn, 2);
+    if (!query.defined() || !key.defined() || !value.defined()) return 0;
+    return 2 * (query.numel() * key.size(-2) + query.numel() / query.size(-1) * key.size(-2) * value.size(-1));
+  }
+  return 0;
+}
+
+void at_end(const at::RecordFunction& fn, at::ObserverContext*) {
+  if (counting != nullptr) *counting += flops_of(fn);
+}
+
+}  // namespace
+
+int64_t count_flops(const std::function<void()>& run) {
+  int64_t total = 0;
+  struct Scope {
+    at::CallbackHandle handle;
+    int64_t* outer;
+    ~Scope() {
+      at::removeCallback(handle);
+      counting = outer;
+    }
+  } scope{at::addThreadLocalCallback(at::RecordFunctionCallback(
+                                         [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
+                                           return nullptr;
+                                         },
+                                         &at_end)
+                                         .needsInputs(true)
+                                         .needsOutputs(true)
+                                         .scopes({at::RecordScope::FUNCTION})),
+          counting};
+  counting = &total;
+  run();
+  return total;
+}
+
+}  // namespace gantry

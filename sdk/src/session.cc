@@ -1,0 +1,176 @@
+#include "gantry/session.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "context_impl.h"
+#include "gantry/text.h"
+#include "solver_impl.h"
+
+namespace gantry {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// ENV.DEVICE, resolved: auto, cpu, cuda, cuda:N.
+c10::Device resolve_device(const Config& env) {
+  const std::string text = env.get<std::string>("DEVICE");
+  const int gpus = at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
+  if (text == "cpu" || (text == "auto" && gpus == 0)) return c10::Device(c10::DeviceType::CPU);
+  if (text == "auto" || text == "cuda") {
+    if (gpus == 0)
+      throw env.error("DEVICE", "DEVICE is cuda, but LibTorch finds no GPU here; use cpu, or auto to take what there is");
+    return c10::Device(c10::DeviceType::CUDA, 0);
+  }
+  if (text.rfind("cuda:", 0) == 0) {
+    int index = -1;
+    const char* end = text.data() + text.size();
+    const auto [at, problem] = std::from_chars(text.data() + 5, end, index);
+    if (problem == std::errc() && at == end && index >= 0) {
+      if (index >= gpus)
+        throw env.error("DEVICE", cat("DEVICE is ", text, ", but LibTorch finds ", gpus, " GPUs here"));
+      return c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(index));
+    }
+  }
+  throw env.error("DEVICE", cat("DEVICE must be auto, cpu, cuda or cuda:N, got '", text, "'"));
+}
+
+void apply_env(const Config& env, Services& services) {
+  services.seed = static_cast<uint64_t>(env.get<int64_t>("SEED"));
+  services.device = resolve_device(env);
+  if (const int64_t threads = env.get<int64_t>("NUM_THREADS"); threads > 0) at::set_num_threads(static_cast<int>(threads));
+  if (env.get<bool>("DETERMINISTIC")) {
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    at::globalContext().setDeterministicCuDNN(true);
+    at::globalContext().setBenchmarkCuDNN(false);
+  }
+  at::manual_seed(services.seed);
+}
+
+/// A directory that is removed again.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string path = (fs::temp_directory_path() / "gantry-dry-run-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr) throw Error(cat("cannot make a temporary directory ", path));
+    path_ = path;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Created only now, when everything is built: a configuration that cannot be built leaves nothing behind.
+void open_work_dir(const Config& resolved, const Services& services) {
+  const Config solver = resolved.get<Config>("SOLVER");
+  std::error_code problem;
+  fs::create_directories(services.work_dir, problem);
+  if (problem)
+    throw solver.error("WORK_DIR", cat("cannot create ", services.work_dir, ": ", problem.message()));
+  services.sink->open_file((fs::path(services.work_dir) / solver.get<std::string>("LOG_FILE")).string());
+  const fs::path copy = fs::path(services.work_dir) / "config.yaml";
+  std::ofstream out(copy);
+  out << resolved.yaml();
+  if (!out.flush()) throw Error(cat("cannot write ", copy.string()));
+}
+
+void fill(RunReport& report, BaseSolver& solver) {
+  const Solver::Impl& s = solver.solver().impl();
+  report.epoch = s.epoch;
+  report.iteration = s.total_iter[static_cast<int>(Mode::train)];
+  report.seconds = std::chrono::duration<double>(s.train_time).count();
+  report.samples_per_s = report.seconds > 0 ? static_cast<double>(s.train_samples) / report.seconds : 0;
+  for (Mode mode : {Mode::train, Mode::eval, Mode::test}) {
+    const Scalars& values = s.results[static_cast<int>(mode)];
+    if (!values.entries().empty()) report.metrics.emplace_back(mode_name(mode), values.entries());
+  }
+}
+
+void print_summary(const RunReport& report, const Logger& logger) {
+  std::string line = cat(report.status == RunStatus::interrupted ? "paused" : "done", " after epoch ", report.epoch,
+                         ", iteration ", report.iteration);
+  if (report.seconds > 0) {
+    char text[96];
+    std::snprintf(text, sizeof text, "; trained %.1f s at %.0f samples/s", report.seconds, report.samples_per_s);
+    line += text;
+  }
+  logger.info(line);
+  for (const auto& [mode, values] : report.metrics) {
+    std::string metrics = mode + ":";
+    for (const auto& [name, value] : values) metrics += cat(" ", name, " ", short_number(value));
+    logger.info(metrics);
+  }
+}
+
+}  // namespace
+
+RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_ptr<LogSink> sink,
+                      const RunOptions& options) {
+  RunReport report;
+  const Logger logger(sink, "");
+  std::unique_ptr<TemporaryDirectory> temporary;
+  Services services;  // outlives the solver and everything that it built
+  services.catalogue = &catalogue;
+  services.sink = sink;
+  services.world = make_single_world();
+  services.dry_run = options.dry_run;
+  std::unique_ptr<BaseSolver> solver;
+  try {
+    const Config solver_config = resolved.get<Config>("SOLVER");
+    apply_env(resolved.get<Config>("ENV"), services);
+    if (options.dry_run) {
+      temporary = std::make_unique<TemporaryDirectory>();
+      services.work_dir = temporary->path();
+    } else {
+      services.work_dir = fs::absolute(solver_config.get<std::string>("WORK_DIR")).lexically_normal().string();
+    }
+    report.work_dir = services.work_dir;
+    Context& context = services.make_context("");
+    solver = context.build<BaseSolver>(solver_config);
+    solver->set_up_pre();
+    solver->set_up();
+    open_work_dir(resolved, services);
+    solver->solve();
+    fill(report, *solver);
+    const bool paused = solver->solver().exit_reason() == ExitReason::paused;
+    report.status = paused ? RunStatus::interrupted : RunStatus::done;
+    report.exit_code = paused ? 75 : 0;
+    print_summary(report, logger);
+  } catch (const ConfigError& error) {
+    report.exit_code = 2;
+    report.error = error.message();
+    report.error_file = error.where().file;
+    report.error_line = error.where().line;
+  } catch (const ComponentError& error) {
+    report.exit_code = 1;
+    report.error = error.what();
+    const ComponentError::Origin& origin = error.origin();
+    report.error_file = origin.where.file;
+    report.error_line = origin.where.line;
+    report.error_plugin = origin.plugin;
+    report.error_point = origin.point;
+    report.error_iteration = origin.iteration;
+  } catch (...) {
+    report.exit_code = 1;
+    report.error = current_exception_message();
+  }
+  if (!report.error.empty()) {
+    if (solver != nullptr) fill(report, *solver);
+    SourceLocation where{report.error_file, report.error_line, 0};
+    logger.error(where.file.empty() ? report.error : cat(where.str(), ": ", report.error));
+  }
+  return report;
+}
+
+}  // namespace gantry

@@ -1,0 +1,97 @@
+#include "gantry/solver.h"
+
+#include "solver_impl.h"
+
+namespace gantry {
+
+namespace {
+
+const Batch& no_batch() {
+  static const Batch empty;  // immutable: what is seen outside of the loops
+  return empty;
+}
+const Fields& no_fields() {
+  static const Fields empty;
+  return empty;
+}
+const at::Tensor& no_tensor() {
+  static const at::Tensor empty;
+  return empty;
+}
+
+}  // namespace
+
+Solver::Solver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Solver::~Solver() = default;
+
+Mode Solver::mode() const { return impl_->mode(); }
+int64_t Solver::epoch() const { return impl_->epoch; }
+int64_t Solver::max_epochs() const { return impl_->max_epochs; }
+int64_t Solver::iter() const { return impl_->frames.empty() ? 0 : impl_->frames.back().iter; }
+int64_t Solver::total_iter() const { return impl_->total_iter[static_cast<int>(impl_->mode())]; }
+int64_t Solver::epoch_max_iter() const { return impl_->frames.empty() ? 0 : impl_->frames.back().max_iter; }
+int64_t Solver::max_steps() const { return 0; }
+int64_t Solver::total_max_iter() const {
+  const auto& train = impl_->data[static_cast<int>(Mode::train)];
+  return train == nullptr ? 0 : train->batches_per_epoch() * impl_->max_epochs;
+}
+int64_t Solver::step() const { return impl_->engine == nullptr ? 0 : impl_->engine->steps(); }
+bool Solver::backward_step() const { return impl_->engine != nullptr && impl_->engine->backward_step(); }
+Phase Solver::phase() const { return impl_->phase; }
+ExitReason Solver::exit_reason() const { return impl_->exit_reason; }
+
+const Batch& Solver::batch() const {
+  const Frame* frame = impl_->top();
+  return frame == nullptr || frame->batch == nullptr ? no_batch() : *frame->batch;
+}
+const Outputs& Solver::outputs() const {
+  const Frame* frame = impl_->top();
+  return frame == nullptr ? no_fields() : frame->outputs;
+}
+const at::Tensor& Solver::loss() const { return impl_->engine == nullptr ? no_tensor() : impl_->engine->loss(); }
+
+void Solver::log_value(std::string_view name, const at::Tensor& value) {
+  if (!impl_->frames.empty()) impl_->frames.back().log_values.set(name, value.detach());
+}
+void Solver::log_value(std::string_view name, double value) {
+  if (!impl_->frames.empty()) impl_->frames.back().log_values.set(name, value);
+}
+const Fields& Solver::log_values() const {
+  const Frame* frame = impl_->top();
+  return frame == nullptr ? no_fields() : frame->log_values;
+}
+Scalars Solver::collect_log_vars() const { return impl_->base.collect_log_vars(); }
+
+at::Tensor Solver::gradient_norm() const {
+  return impl_->engine == nullptr ? at::Tensor() : impl_->engine->gradient_norm();
+}
+at::Tensor Solver::step_skipped() const {
+  return impl_->engine == nullptr ? at::Tensor() : impl_->engine->step_skipped();
+}
+
+const Scalars& Solver::metrics(Mode mode) const { return impl_->results[static_cast<int>(mode)]; }
+
+torch::nn::Module* Solver::model() const { return impl_->model.get(); }
+Optimizer* Solver::optimizer() const { return impl_->optimizer.get(); }
+const LrScheduler* Solver::lr_scheduler() const { return impl_->lr_scheduler.get(); }
+StepEngine* Solver::engine() const { return impl_->engine.get(); }
+
+int64_t Solver::model_flops() const { return impl_->model_flops; }
+
+const std::string& Solver::work_dir() const { return impl_->context.work_dir(); }
+const Logger& Solver::logger() const { return impl_->logger; }
+World& Solver::world() const { return impl_->context.world(); }
+
+void Solver::request_checkpoint(std::string_view why) {
+  impl_->save_requested = true;
+  impl_->save_why = why;
+}
+
+void Solver::request_stop(Stop how, std::string_view why) {
+  // A pause outranks a finish: nothing that is asked for while pausing may complete the run.
+  if (static_cast<int>(how) <= static_cast<int>(impl_->stop)) return;
+  impl_->stop = how;
+  impl_->stop_why = why;
+}
+
+}  // namespace gantry

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "context_impl.h"
+#include "gantry/base_solver.h"
+#include "gantry/capability.h"
+#include "gantry/hook.h"
+#include "gantry/solver.h"
+
+namespace gantry {
+
+/// A hook with what the solver knows of it.
+struct HookInstance {
+  std::unique_ptr<Hook> hook;
+  std::string label;  ///< NAME, or NAME#2 for the second of that name
+  const ComponentInfo* info = nullptr;
+  SourceLocation where;
+  int64_t priority = 100;
+  bool started = false;  ///< before_solve returned: after_solve is owed
+  GradientHook* gradient = nullptr;
+  EvalObserver* eval = nullptr;
+  ExceptionObserver* exception = nullptr;
+  Stateful* stateful = nullptr;
+};
+
+/// One running phase. Phases nest: an evaluation runs inside a training epoch.
+struct Frame {
+  Mode mode;
+  int64_t iter = 0;
+  int64_t max_iter = 0;
+  const Batch* batch = nullptr;
+  Outputs outputs;
+  Fields log_values;
+  std::vector<std::pair<std::string, MeanMeter>> means;  ///< of the outputs, over the phase
+};
+
+struct Solver::Impl final : StepEngine::Observer {
+  Impl(BaseSolver& owner, Context& ctx) : base(owner), context(ctx), logger(services_of(ctx).sink, "") {}
+
+  BaseSolver& base;
+  Context& context;
+  const Logger logger;  ///< of Gantry itself: a run's lines need no tag
+
+  // --- parts; destroyed in reverse order: hooks before the engine, the engine before the model ---
+  std::shared_ptr<Model> model;
+  std::array<std::unique_ptr<Loader>, 3> data;
+  std::vector<std::unique_ptr<Metric>> metrics;
+  std::vector<const ComponentInfo*> metric_infos;
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<LrScheduler> lr_scheduler;
+  std::unique_ptr<StepEngine> engine;
+  std::vector<std::unique_ptr<HookInstance>> hooks;  ///< every instance once, by priority
+  std::array<std::vector<HookInstance*>, 3> hooks_of;
+  const ComponentInfo* model_info = nullptr;
+  const ComponentInfo* optimizer_info = nullptr;
+  const ComponentInfo* scheduler_info = nullptr;
+  bool schedule_counts_epochs = false;
+
+  // --- counters ---
+  std::vector<Frame> frames;
+  int64_t epoch = 0, max_epochs = 0;
+  std::array<int64_t, 3> total_iter{};
+  std::array<Scalars, 3> results;
+  Phase phase = Phase::iterating;
+  ExitReason exit_reason = ExitReason::none;
+  std::chrono::steady_clock::duration train_time{};
+  int64_t train_samples = 0;
+  int64_t model_flops = 0;
+
+  // --- requests ---
+  bool save_requested = false;
+  std::string save_why;
+  Stop stop = Stop::none;
+  std::string stop_why;
+  bool stop_served = false;
+
+  const Frame* top() const { return frames.empty() ? nullptr : &frames.back(); }
+  Mode mode() const { return frames.empty() ? Mode::train : frames.back().mode; }
+  int64_t steps_per_epoch() const;
+
+  ComponentError::Origin origin(const ComponentInfo& info, const SourceLocation& where, const char* point) const;
+  ComponentError::Origin origin(const HookInstance& hook, const char* point) const;
+  /// Calls one hook; whatever it throws says who and where.
+  template <class F>
+  void call(HookInstance& hook, const char* point, F&& f) {
+    guarded(f, [&] { return origin(hook, point); });
+  }
+  /// Calls a point of the current mode's hooks, in order.
+  void call_point(const char* point, void (Hook::*member)(Solver&));
+  void tell_evaluated(Mode mode);
+
+  void before_step() override;
+  void update(Optimizer& optimizer, std::span<Slot> slots, const StepScope& scope) override;
+  void after_step() override;
+  void set_learning_rate();
+};
+
+/// Keeps a phase on the stack while it runs, also when it throws.
+class PhaseScope {
+ public:
+  PhaseScope(Solver::Impl& impl, Mode mode, int64_t max_iter) : impl_(impl) {
+    impl_.frames.push_back(Frame{});
+    impl_.frames.back().mode = mode;
+    impl_.frames.back().max_iter = max_iter;
+  }
+  ~PhaseScope() { impl_.frames.pop_back(); }
+  PhaseScope(const PhaseScope&) = delete;
+  PhaseScope& operator=(const PhaseScope&) = delete;
+
+ private:
+  Solver::Impl& impl_;
+};
+
+}  // namespace gantry
