@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cpu_scalar.h"
 #include "gantry/error.h"
 #include "gantry/text.h"
 #include "tensor_text.h"
@@ -79,39 +80,12 @@ const double* Scalars::find(std::string_view name) const {
   return nullptr;
 }
 
-namespace {
-
-// Reads without making a tensor; item() would cost a microsecond of dispatch per call.
-double read_cpu(const at::Tensor& value) {
-  const void* data = value.const_data_ptr();
-  switch (value.scalar_type()) {
-    case at::kFloat:
-      return *static_cast<const float*>(data);
-    case at::kDouble:
-      return *static_cast<const double*>(data);
-    case at::kHalf:
-      return static_cast<float>(*static_cast<const c10::Half*>(data));
-    case at::kBFloat16:
-      return static_cast<float>(*static_cast<const c10::BFloat16*>(data));
-    case at::kLong:
-      return static_cast<double>(*static_cast<const int64_t*>(data));
-    case at::kInt:
-      return *static_cast<const int32_t*>(data);
-    case at::kBool:
-      return *static_cast<const bool*>(data) ? 1 : 0;
-    default:
-      return value.item<double>();
-  }
-}
-
-}  // namespace
-
 void MeanMeter::add(const at::Tensor& value, double weight) {
   if (!value.defined() || value.dim() != 0) {
     throw Error(cat("a mean takes single numbers, tensors of no dimension; this one is ", value_text(value)));
   }
   if (value.is_cpu()) {
-    add(read_cpu(value), weight);
+    add(read_cpu_scalar(value), weight);
     return;
   }
   if (weight == 0) return;

@@ -81,8 +81,10 @@ Loader::Impl::Impl(Parts loader_parts, const Options& loader_options)
     throw std::logic_error(
         cat("a loader cannot make batches of ", options.batch_size, " samples with ", options.num_workers, " threads"));
   }
-  dataset_size = parts.dataset->size();
-  samples = parts.sampler->size(dataset_size);
+  dataset_size = blamed(
+      "size", {}, [&] { return parts.dataset->size(); }, [&] { return parts.dataset_origin; });
+  samples = blamed(
+      "size", {}, [&] { return parts.sampler->size(dataset_size); }, [&] { return parts.sampler_origin; });
   batches = (samples + options.batch_size - 1) / options.batch_size;
   if (options.limit_batches > 0) batches = std::min(batches, options.limit_batches);
   for (std::size_t i = fold_transforms(); i < parts.transforms.size(); ++i) {

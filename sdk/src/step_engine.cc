@@ -9,6 +9,7 @@
 
 #include <cmath>
 
+#include "cpu_scalar.h"
 #include "gantry/error.h"
 #include "gantry/text.h"
 
@@ -57,7 +58,7 @@ struct StepEngine::Impl {
   }
 
   /// On the CPU a loss is read at once; elsewhere reading it would wait for the device.
-  bool finite(const at::Tensor& value) const { return !value.is_cpu() || std::isfinite(value.item().toDouble()); }
+  bool finite(const at::Tensor& value) const { return !value.is_cpu() || std::isfinite(read_cpu_scalar(value)); }
 
   void found_nonfinite(const char* what, const at::Tensor& value) {
     if (nonfinite == NonFinite::error)
@@ -92,7 +93,7 @@ struct StepEngine::Impl {
     if (nonfinite != NonFinite::ignore && !finite(total)) found_nonfinite("gradient norm", total);
     if (window_bad || gradients.empty()) return;
     if (total.is_cpu()) {
-      const double factor = clip / (total.item().toDouble() + 1e-6);
+      const double factor = clip / (read_cpu_scalar(total) + 1e-6);
       if (factor < 1) at::_foreach_mul_(gradients, at::Scalar(factor));
     } else {
       at::_foreach_mul_(gradients, total.add(1e-6).reciprocal().mul(clip).clamp_max(1.0));

@@ -106,7 +106,7 @@ void PluginFolder::check_refused(const std::string& name, const std::vector<std:
   CHECK_FALSE(dir_.has("work"));
 }
 
-void PluginFolder::check_listed(const std::string& file, const std::vector<std::string>& status) const {
+void PluginFolder::check_listed(const std::string& file, const std::vector<std::string>& parts) const {
   const e2e::RunResult result = gantry({"plugins", "list"});
   INFO(result.describe());
   CHECK(result.exit_code == 0);
@@ -116,7 +116,7 @@ void PluginFolder::check_listed(const std::string& file, const std::vector<std::
   REQUIRE(end != std::string::npos);
   const std::size_t begin = result.out.rfind('\n', end - 1);
   const std::string line = result.out.substr(begin + 1, end - begin - 1);
-  for (const std::string& part : status) {
+  for (const std::string& part : parts) {
     INFO("missing: " << part);
     CHECK(line.find(part) != std::string::npos);
   }

@@ -30,11 +30,12 @@ class PluginFolder {
   /// Trains for two iterations with one more hook, given as an item of TRAIN_HOOKS; empty: none.
   e2e::RunResult run_with(const std::string& hook, const e2e::RunOptions& options = {});
 
-  /// A run that needs the hook `name` was refused in its line, before anything was built, with these parts in the
-  /// message.
+  /// A run that needs the hook `name` is refused, in the line that names it and before anything is built, with these
+  /// parts in the message.
   void check_refused(const std::string& name, const std::vector<std::string>& parts);
-  /// A run that needs nothing of the folder does not mind it; `plugins list` says `status` of this file.
-  void check_listed(const std::string& file, const std::vector<std::string>& status) const;
+  /// `plugins list` exits 0 and the line of this file holds these parts.
+  void check_listed(const std::string& file, const std::vector<std::string>& parts) const;
+  /// A run that needs nothing of the folder trains as if it were not there.
   void check_unneeded();
 
   /// The files of every plugin loaded so far, in order, each at every time.

@@ -18,7 +18,8 @@ using bad_plugins::PluginFolder;
 
 const char kGood[] = "{NAME: test/Good}";
 
-std::vector<std::string> positions_in_order(const std::string& text, const std::vector<std::string>& parts) {
+// Those of the parts that do not stand in the text, one after the other.
+std::vector<std::string> missing_in(const std::string& text, const std::vector<std::string>& parts) {
   std::vector<std::string> missing;
   std::size_t at = 0;
   for (const std::string& part : parts) {
@@ -93,8 +94,8 @@ TEST_CASE("PLUGIN with a file that does not fit is refused with the reason") {
     const e2e::RunResult result = folder.gantry_without({"run", "c.yaml"});
     INFO(result.describe());
     CHECK(result.exit_code == 2);
-    CHECK(positions_in_order(result.err, {"c.yaml:10: ", folder.dir().path("pinned.so")}).empty());
-    CHECK(positions_in_order(result.err, bad.parts).empty());
+    CHECK(missing_in(result.err, {"c.yaml:10: ", folder.dir().path("pinned.so")}).empty());
+    CHECK(missing_in(result.err, bad.parts).empty());
     CHECK(folder.loaded().empty());
   }
 }
@@ -116,7 +117,7 @@ TEST_CASE("folders are searched in the order command line then file then variabl
   CHECK(result.exit_code == 0);
   std::vector<std::string> paths;
   for (const std::string& file : files) paths.push_back(folder.dir().path(file));
-  CHECK(positions_in_order(result.out, paths).empty());
+  CHECK(missing_in(result.out, paths).empty());
   REQUIRE(folder.loaded() == std::vector<std::string>{paths.front()});
 
   // With one place fewer each time, the next one's turn comes.
