@@ -54,6 +54,20 @@ BaseSolver::~BaseSolver() = default;
 Loader* BaseSolver::data(Mode mode) { return solver_->impl().data[static_cast<int>(mode)].get(); }
 std::vector<std::unique_ptr<Metric>>& BaseSolver::metrics() { return solver_->impl().metrics; }
 
+void BaseSolver::set_model(std::shared_ptr<Model> model) {
+  Solver::Impl& s = solver_->impl();
+  s.solvers_own_model = services_of(context_).info("solver", config_);
+  s.solvers_own_model.kind = "model";
+  s.solvers_own_model.name = "of solver " + config_.name();
+  s.model_info = &s.solvers_own_model;
+  model_ = std::move(model);
+  s.model = model_;
+}
+
+void BaseSolver::set_data(Mode mode, std::unique_ptr<Loader> loader) {
+  solver_->impl().data[static_cast<int>(mode)] = std::move(loader);
+}
+
 void BaseSolver::set_up_pre() { construct_hook(); }
 
 void BaseSolver::set_up() {
@@ -95,7 +109,6 @@ void BaseSolver::construct_hook() {
 }
 
 void BaseSolver::construct_data() {
-  Solver::Impl& s = solver_->impl();
   const std::vector<std::pair<const char*, Mode>> sections = {
       {"TRAIN_DATA", Mode::train}, {"EVAL_DATA", Mode::eval}, {"TEST_DATA", Mode::test}};
   for (const auto& [key, mode] : sections) {
@@ -105,16 +118,15 @@ void BaseSolver::construct_data() {
     if (context_.dry_run()) limit = 2;
     Config section = config_.get<Config>(key);
     if (!section.has("MODE")) section = section.with("MODE", Config::scalar(mode_name(mode), section.where()));
-    s.data[static_cast<int>(mode)] = make_loader(section, context_, training, limit);
+    set_data(mode, make_loader(section, context_, training, limit));
   }
 }
 
 void BaseSolver::construct_model() {
   const Config config = config_.get<Config>("MODEL");
   Solver::Impl& s = solver_->impl();
+  set_model(context_.build<Model>(config));
   s.model_info = &services_of(context_).info("model", config);
-  model_ = context_.build<Model>(config);
-  s.model = model_;
 }
 
 void BaseSolver::construct_metrics() {

@@ -16,7 +16,7 @@ std::string current_exception_message() {
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return "an exception of unknown type (not a std::exception)";
+    return "an exception that carries no message";
   }
 }
 

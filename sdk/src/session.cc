@@ -85,6 +85,17 @@ void open_work_dir(const Config& resolved, const Services& services) {
   if (!out.flush()) throw Error(cat("cannot write ", copy.string()));
 }
 
+void print_start(BaseSolver& solver, const Services& services, const Logger& logger) {
+  const Solver::Impl& s = solver.solver().impl();
+  int64_t parameters = 0;
+  for (const NamedParameter& parameter : named_parameters(*s.model)) parameters += parameter.tensor.numel();
+  std::string line = cat(s.model_info->name, ", ", parameters, " parameters, on ", services.device.str());
+  if (services.device.is_cpu()) line += cat(" with ", at::get_num_threads(), at::get_num_threads() == 1 ? " thread" : " threads");
+  if (const auto& train = s.data[static_cast<int>(Mode::train)]; train != nullptr)
+    line += cat("; ", train->batches_per_epoch(), " iterations per epoch");
+  logger.info(cat(line, "; seed ", services.seed, "; writes to ", services.work_dir));
+}
+
 void fill(RunReport& report, BaseSolver& solver) {
   const Solver::Impl& s = solver.solver().impl();
   report.epoch = s.epoch;
@@ -141,6 +152,7 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
     solver->set_up_pre();
     solver->set_up();
     open_work_dir(resolved, services);
+    print_start(*solver, services, logger);
     solver->solve();
     fill(report, *solver);
     const bool paused = solver->solver().exit_reason() == ExitReason::paused;
@@ -149,7 +161,7 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
     print_summary(report, logger);
   } catch (const ConfigError& error) {
     report.exit_code = 2;
-    report.error = error.message();
+    report.error = error.what();
     report.error_file = error.where().file;
     report.error_line = error.where().line;
   } catch (const ComponentError& error) {
@@ -167,8 +179,7 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
   }
   if (!report.error.empty()) {
     if (solver != nullptr) fill(report, *solver);
-    SourceLocation where{report.error_file, report.error_line, 0};
-    logger.error(where.file.empty() ? report.error : cat(where.str(), ": ", report.error));
+    logger.error(report.error);
   }
   return report;
 }

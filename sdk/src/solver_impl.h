@@ -56,6 +56,7 @@ struct Solver::Impl final : StepEngine::Observer {
   std::unique_ptr<StepEngine> engine;
   std::vector<std::unique_ptr<HookInstance>> hooks;  ///< every instance once, by priority
   std::array<std::vector<HookInstance*>, 3> hooks_of;
+  ComponentInfo solvers_own_model;  ///< what set_model leaves model_info at
   const ComponentInfo* model_info = nullptr;
   const ComponentInfo* optimizer_info = nullptr;
   const ComponentInfo* scheduler_info = nullptr;

@@ -115,12 +115,9 @@ TEST_CASE("what is no plugin is listed with the reason and does not stop a run")
   struct Case {
     std::string file, reason;
   };
-  const std::vector<Case> cases = {{"directory.so", "a directory"},
-                                   {"dangling.so", "a link to nothing"},
-                                   {"fifo.so", "not a regular file"},
-                                   {"magic.so", "incomplete file (4 bytes"},
-                                   {"text.so", "not an ELF file"},
-                                   {"sdk.so", "not a Gantry plugin"}};
+  const std::vector<Case> cases = {{"directory.so", "a directory"},   {"dangling.so", "a link to nothing"},
+                                   {"fifo.so", "not a regular file"}, {"magic.so", "incomplete file (4 bytes"},
+                                   {"text.so", "not an ELF file"},    {"sdk.so", "not a Gantry plugin"}};
   PluginFolder folder;
   fs::create_directories(folder.path("directory.so"));
   fs::create_symlink("nowhere.so", folder.path("dangling.so"));
@@ -130,8 +127,8 @@ TEST_CASE("what is no plugin is listed with the reason and does not stop a run")
   for (const Case& bad : cases) folder.check_listed(bad.file, {bad.file + "  skipped: ", bad.reason});
   folder.check_unneeded();
   // The message about a missing name shows five of the files at most.
-  folder.check_refused("test/Good", {"unknown hook", "directory.so: skipped: a directory", "and 1 more file",
-                                     "gantry plugins list"});
+  folder.check_refused(
+      "test/Good", {"unknown hook", "directory.so: skipped: a directory", "and 1 more file", "gantry plugins list"});
 }
 
 TEST_CASE("components without a plugin and a plugin without components are listed") {
@@ -172,9 +169,9 @@ TEST_CASE("a plugin without the function that every plugin exports is refused") 
 TEST_CASE("a component of a newer kind is refused alone and the others of its plugin work") {
   PluginFolder folder;
   folder.add("mixed.so", built("test-mixed"));
-  folder.check_listed("mixed.so", {"test-mixed 1.0.0  incompatible: ",
-                                   "hook 'test/Newer': plugin built for 9, this host has 1",
-                                   "gadget 'test/Gadget': plugin built for 1, this host does not know this kind"});
+  folder.check_listed("mixed.so",
+                      {"test-mixed 1.0.0  incompatible: ", "hook 'test/Newer': plugin built for 9, this host has 1",
+                       "gadget 'test/Gadget': plugin built for 1, this host does not know this kind"});
   folder.check_unneeded();
   folder.check_refused("test/Newer", {folder.path("mixed.so"), "hook ABI", "plugin built for 9, this host has 1"});
   folder.check_refused("test/Gadget", {"unknown hook", "'test/Gadget' is the name of a gadget"});
@@ -304,7 +301,8 @@ TEST_CASE("inspecting a file says whether it fits without loading it") {
   const e2e::RunResult other = folder.gantry_without({"plugins", "inspect", "plugins/other.so"});
   INFO(other.describe());
   CHECK(other.exit_code == 2);
-  for (const std::string part : {"differs", "status    incompatible: "}) CHECK(other.out.find(part) != std::string::npos);
+  for (const std::string part : {"differs", "status    incompatible: "})
+    CHECK(other.out.find(part) != std::string::npos);
   CHECK(other.out.find(torch.verdict()) != std::string::npos);
 
   const e2e::RunResult broken = folder.gantry_without({"plugins", "inspect", "plugins/cut.so"});

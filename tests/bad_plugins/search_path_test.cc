@@ -85,7 +85,8 @@ TEST_CASE("PLUGIN with a file that does not fit is refused with the reason") {
       {bad_plugins::cut(built("test-good"), 50), "test/Good", {"incomplete file ("}},
       {"text\n", "test/Good", {"not an ELF file"}},
       {built("test-good"), "test/Other", {"it provides no such component; it provides hook test/Good"}},
-      {bad_plugins::rebuilt(built("test-good"), "sdk_abi=1\n", "sdk_abi=7\n"), "test/Good",
+      {bad_plugins::rebuilt(built("test-good"), "sdk_abi=1\n", "sdk_abi=7\n"),
+       "test/Good",
        {"plugin built for 7, this host has 1"}}};
   for (const Case& bad : cases) {
     PluginFolder folder;
@@ -103,8 +104,8 @@ TEST_CASE("PLUGIN with a file that does not fit is refused with the reason") {
 TEST_CASE("folders are searched in the order command line then file then variable then home") {
   PluginFolder folder;
   const std::string bytes = built("test-good");
-  const std::vector<std::string> files = {"arg1/z.so", "arg2/good.so", "yaml/good.so", "var1/good.so", "var2/good.so",
-                                          "home/gantry/plugins/a.so"};
+  const std::vector<std::string> files = {"arg1/z.so",    "arg2/good.so", "yaml/good.so",
+                                          "var1/good.so", "var2/good.so", "home/gantry/plugins/a.so"};
   for (const std::string& file : files) folder.dir().write(file, bytes);
   folder.dir().write("c.yaml", "PLUGIN_DIRS: [yaml]\n" + job(kGood));
   e2e::RunOptions options;

@@ -189,7 +189,7 @@ TEST_CASE("every update of a window over batches of unequal size is that of one 
   }
 }
 
-TEST_CASE("without accumulation every step has the bits of the plain loop, also for a short last batch") {
+TEST_CASE("without accumulation every step has the bits of the plain loop and also for a short last batch") {
   for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
     Net engine_net(true, dtype), plain(true, dtype);
     Trainer trainer(engine_net.parameters);

@@ -106,6 +106,9 @@ class GANTRY_API BaseSolver {
  protected:
   Loader* data(Mode mode);
   std::vector<std::unique_ptr<Metric>>& metrics();
+  /// For a derived class that overrides construct_model or construct_data: what it built.
+  void set_model(std::shared_ptr<Model> model);
+  void set_data(Mode mode, std::unique_ptr<Loader> loader);
   /// Where a save or a stop that hooks asked for is served.
   void save_point(SavePoint where);
   /// Whether the running loop must end: a stop was asked for and served.
