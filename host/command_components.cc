@@ -4,11 +4,11 @@
 #include <iostream>
 
 #include "gantry/compose.h"
+#include "gantry/json.h"
 #include "gantry/text.h"
 #include "host/arguments.h"
 #include "host/commands.h"
 #include "host/console_log.h"
-#include "host/encoding.h"
 #include "host/plugin_catalogue.h"
 #include "host/search_path.h"
 

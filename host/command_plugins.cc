@@ -3,11 +3,11 @@
 #include <iomanip>
 #include <iostream>
 
+#include "gantry/json.h"
 #include "gantry/plugin_entry.h"
 #include "gantry/text.h"
 #include "host/arguments.h"
 #include "host/commands.h"
-#include "host/encoding.h"
 #include "host/plugin_index.h"
 #include "host/search_path.h"
 

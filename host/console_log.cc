@@ -44,8 +44,9 @@ struct ConsoleLog::Impl {
   };
 
   LogLevel threshold;
-  std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks = std::make_shared<spdlog::sinks::dist_sink_mt>();
-  spdlog::logger logger{"gantry", sinks};
+  // Errors go to stderr whatever the rest does; the file gets everything.
+  std::shared_ptr<spdlog::sinks::dist_sink_mt> files = std::make_shared<spdlog::sinks::dist_sink_mt>();
+  spdlog::logger lines{"gantry", files}, errors{"gantry", files};
   // Guards what follows, and the order of lines while the file is being opened.
   std::mutex mutex;
   spdlog::sink_ptr file;
@@ -54,14 +55,17 @@ struct ConsoleLog::Impl {
 
 ConsoleLog::ConsoleLog(Stream stream, LogLevel threshold) : impl_(std::make_unique<Impl>()) {
   impl_->threshold = threshold;
-  impl_->sinks->add_sink(stream == Stream::out ? console_sink<spdlog::sinks::ansicolor_stdout_sink_mt>()
-                                               : console_sink<spdlog::sinks::ansicolor_stderr_sink_mt>());
-  impl_->logger.set_level(spdlog_level(threshold));
-  // Lines are few. Flushing each keeps a pipe and `tail -f` up to date, and loses none in a crash.
-  impl_->logger.flush_on(spdlog::level::trace);
+  const auto err = console_sink<spdlog::sinks::ansicolor_stderr_sink_mt>();
+  impl_->errors.sinks().push_back(err);
+  impl_->lines.sinks().push_back(stream == Stream::err ? err : console_sink<spdlog::sinks::ansicolor_stdout_sink_mt>());
+  for (spdlog::logger* logger : {&impl_->lines, &impl_->errors}) {
+    logger->set_level(spdlog_level(threshold));
+    // Lines are few. Flushing each keeps a pipe and `tail -f` up to date, and loses none in a crash.
+    logger->flush_on(spdlog::level::trace);
+  }
 }
 
-ConsoleLog::~ConsoleLog() { impl_->logger.flush(); }
+ConsoleLog::~ConsoleLog() = default;
 
 bool ConsoleLog::enabled(LogLevel level) const { return level >= impl_->threshold; }
 
@@ -71,7 +75,8 @@ void ConsoleLog::write(LogLevel level, std::string_view source, std::string_view
   if (!source.empty()) line.text += cat("[", source, "] ");
   line.text += message;
   const std::lock_guard lock(impl_->mutex);
-  impl_->logger.log(line.time, {}, spdlog_level(level), spdlog::string_view_t(line.text));
+  (level == LogLevel::error ? impl_->errors : impl_->lines)
+      .log(line.time, {}, spdlog_level(level), spdlog::string_view_t(line.text));
   if (impl_->file != nullptr) return;
   impl_->kept.push_back(std::move(line));
   if (impl_->kept.size() > kMaxKeptLines) impl_->kept.pop_front();
@@ -85,8 +90,8 @@ void ConsoleLog::open_file(const std::string& path) {
     for (const Impl::Line& line : impl_->kept)
       file->log(spdlog::details::log_msg(line.time, {}, "gantry", spdlog_level(line.level), line.text));
     file->flush();
-    if (impl_->file != nullptr) impl_->sinks->remove_sink(impl_->file);
-    impl_->sinks->add_sink(file);
+    if (impl_->file != nullptr) impl_->files->remove_sink(impl_->file);
+    impl_->files->add_sink(file);
     impl_->file = std::move(file);
     impl_->kept.clear();
   } catch (const spdlog::spdlog_ex& error) {

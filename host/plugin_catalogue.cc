@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "gantry/error.h"
 #include "gantry/text.h"
+#include "host/commands.h"
 #include "host/search_path.h"
 
 namespace gantry::host {
@@ -24,7 +28,28 @@ std::string loader_message(std::string_view text) {
   return std::string(text.substr(at + begin.size(), end - at - begin.size()));
 }
 
+/// An exception of a static object cannot pass through the dynamic loader: it ends the program. This gives the
+/// program's last word: whose it was.
+class LoadingScope {
+ public:
+  explicit LoadingScope(const std::string& path) : before_(std::set_terminate(&blame)) { loading_ = path.c_str(); }
+  ~LoadingScope() { std::set_terminate(before_); }
+
+ private:
+  [[noreturn]] static void blame() {
+    const std::string cause = std::current_exception() ? current_exception_message() : "it called std::terminate";
+    std::fprintf(stderr,
+                 "error: plugin %s ended the program while it was being loaded: %s\n"
+                 "  fix    nothing may throw in a plugin's static objects: build them when they are first needed\n",
+                 loading_, cause.c_str());
+    std::_Exit(kExitConfigError);
+  }
+  inline static const char* loading_ = nullptr;  // a terminate handler has no arguments
+  std::terminate_handler before_;
+};
+
 const PluginInfo* load_library(const std::string& path) {
+  const LoadingScope scope(path);
   // Never closed and never destroyed: exceptions, type information and thread-local data of a plugin may
   // outlive everything that the host knows of, and LibTorch keeps the library mapped anyway.
   static auto& libraries = *new std::vector<boost::dll::shared_library>;

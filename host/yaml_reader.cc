@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "gantry/json.h"
 #include "gantry/text.h"
-#include "host/encoding.h"
 
 namespace gantry::host {
 namespace {

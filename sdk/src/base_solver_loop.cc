@@ -120,15 +120,20 @@ Scalars BaseSolver::collect_log_vars() {
 
 // --- save points ---
 
-void BaseSolver::save_point(SavePoint where) {
+void BaseSolver::save_point(SavePoint) {
   Solver::Impl& s = solver_->impl();
-  if (s.save_requested) {
+  World::Control mine;
+  mine.save = s.save_requested;
+  mine.stop = static_cast<int>(s.stop);
+  const World::Control all = context_.world().control(mine);
+  if (all.save != 0) {
+    s.logger.debug(cat("a checkpoint was asked for (", s.save_why, "); this solver writes none"));
     s.save_requested = false;
-    solver_->logger().debug(cat("a checkpoint was asked for (", s.save_why, "); this solver writes none"));
   }
-  if (s.stop != Stop::none && !s.stop_served) {
+  if (all.stop != 0 && !s.stop_served) {
+    s.stop = static_cast<Stop>(all.stop);
     s.stop_served = true;
-    solver_->logger().info(cat("stopping: ", s.stop_why));
+    s.logger.info(cat("stopping: ", s.stop_why.empty() ? "another process asked for it" : s.stop_why));
   }
 }
 

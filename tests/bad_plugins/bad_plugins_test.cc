@@ -243,19 +243,18 @@ TEST_CASE("an undefined symbol is found before training and not when it is calle
   folder.check_refused("test/Undefined", {folder.path("undefined.so"), "undefined symbol: function_that_nobody_wrote"});
 }
 
-// An exception cannot pass through the C library's dlopen: it ends the process. Components therefore do nothing in
-// static initialisers; what is left to do for one that does is to say which plugin it was.
-TEST_CASE("a plugin whose static initialiser throws is the last one in the log and stops nobody else") {
+// An exception cannot pass through the C library's dlopen, which ends the process.
+TEST_CASE("a plugin whose static initialiser throws is named before the program ends and stops nobody else") {
   PluginFolder folder;
   folder.add("throws.so", built("test-throws-at-load"));
   folder.check_listed("throws.so", {"test-throws-at-load 1.0.0  ok"});
   folder.check_unneeded();
   folder.dir().write("c.yaml", bad_plugins::job("{NAME: test/ThrowsAtLoad}"));
-  const e2e::RunResult result = folder.gantry({"run", "c.yaml", "--log-level", "debug"});
+  const e2e::RunResult result = folder.gantry({"run", "c.yaml"});
   INFO(result.describe());
-  CHECK(result.signal == SIGABRT);
+  CHECK(result.exit_code == 2);
   CHECK(result.err.find("thrown while loading") != std::string::npos);
-  CHECK(result.last_line().ends_with("loading plugin " + folder.path("throws.so")));
+  CHECK(result.err.find(folder.path("throws.so")) != std::string::npos);
   CHECK_FALSE(folder.dir().has("work"));
 }
 

@@ -96,12 +96,13 @@ TEST_CASE("hooks run by ascending priority with ties in the order of the file") 
   const auto hook = [](const std::string& label, const std::string& more) {
     return "{NAME: test/Trace, FILE: trace.txt, ONLY: [before_iter, after_step], LABEL: " + label + more + "}";
   };
-  const Training run({"SOLVER.MAX_EPOCHS=1", "SOLVER.LIMIT_TRAIN_BATCHES=1",
-                      "SOLVER.HOOKS=[" + hook("late", ", PRIORITY: 300") + ", " + hook("b", "") + ", " + hook("a", "") + "]",
-                      "SOLVER.TRAIN_HOOKS=[" + hook("c", "") + ", {NAME: BackwardHook}, " +
-                          hook("early", ", PRIORITY: -5") + "]"});
+  const Training run(
+      {"SOLVER.MAX_EPOCHS=1", "SOLVER.LIMIT_TRAIN_BATCHES=1",
+       "SOLVER.HOOKS=[" + hook("late", ", PRIORITY: 300") + ", " + hook("b", "") + ", " + hook("a", "") + "]",
+       "SOLVER.TRAIN_HOOKS=[" + hook("c", "") + ", {NAME: BackwardHook}, " + hook("early", ", PRIORITY: -5") + "]"});
   std::string order;
-  for (const std::string& line : run.lines("trace.txt")) order += line.substr(0, line.find(' ', line.find(' ') + 1)) + "; ";
+  for (const std::string& line : run.lines("trace.txt"))
+    order += line.substr(0, line.find(' ', line.find(' ') + 1)) + "; ";
   CHECK(order ==
         "early before_iter; b before_iter; a before_iter; c before_iter; late before_iter; "
         "early after_step; b after_step; a after_step; c after_step; late after_step; ");
@@ -203,10 +204,10 @@ TEST_CASE("the log has a line at each interval and one for the rest of a phase b
 }
 
 TEST_CASE("a hook that asks to finish ends the run after the window and the test still runs") {
-  const Training run({"SOLVER.HOOKS=[{NAME: test/Trace, FILE: trace.txt, ONLY: [after_iter, after_all_iter, evaluated, "
-                      "after_epoch, after_solve]}, {NAME: test/RequestStop, HOW: finish, AT_ITERATION: 4}]",
-                      e2e::kEvalData, e2e::kTestData, "SOLVER.TRAIN_HOOKS[BackwardHook].ACCUMULATE_STEP=4",
-                      "SOLVER.EVAL_INTERVAL=2"});
+  const Training run(
+      {"SOLVER.HOOKS=[{NAME: test/Trace, FILE: trace.txt, ONLY: [after_iter, after_all_iter, evaluated, "
+       "after_epoch, after_solve]}, {NAME: test/RequestStop, HOW: finish, AT_ITERATION: 4}]",
+       e2e::kEvalData, e2e::kTestData, "SOLVER.TRAIN_HOOKS[BackwardHook].ACCUMULATE_STEP=4", "SOLVER.EVAL_INTERVAL=2"});
   const std::vector<std::string> lines = run.lines("trace.txt");
   const std::vector<std::string> after_training(lines.begin() + 8, lines.end());
   CHECK(count(lines, "after_iter train+") == 8);  // 4 is the first of the second window
@@ -221,22 +222,23 @@ TEST_CASE("a hook that asks to finish ends the run after the window and the test
 }
 
 TEST_CASE("a hook that asks to finish after an evaluation lets the epoch end") {
-  const Training run({"SOLVER.HOOKS=[{NAME: test/Trace, FILE: trace.txt, ONLY: [evaluated, after_epoch]}, "
-                      "{NAME: test/RequestStop, HOW: finish, AT_EVALUATION: 2}]",
-                      e2e::kEvalData, "SOLVER.LIMIT_TRAIN_BATCHES=1", "SOLVER.MAX_EPOCHS=9"});
+  const Training run(
+      {"SOLVER.HOOKS=[{NAME: test/Trace, FILE: trace.txt, ONLY: [evaluated, after_epoch]}, "
+       "{NAME: test/RequestStop, HOW: finish, AT_EVALUATION: 2}]",
+       e2e::kEvalData, "SOLVER.LIMIT_TRAIN_BATCHES=1", "SOLVER.MAX_EPOCHS=9"});
   CHECK(count(run.lines("trace.txt"), "after_epoch train+") == 2);
   CHECK(run.lines("trace.txt").back() == "after_epoch train+ 2 1/1 2");
 }
 
 TEST_CASE("a hook that asks to pause ends the run after the window with exit code 75") {
-  const Training run({"SOLVER.HOOKS=[{NAME: test/Trace, FILE: trace.txt, ONLY: [after_iter, after_all_iter, after_solve]}, "
-                      "{NAME: test/RequestStop, HOW: pause, AT_ITERATION: 2}]",
-                      e2e::kEvalData, e2e::kTestData, "SOLVER.TRAIN_HOOKS[BackwardHook].ACCUMULATE_STEP=2"},
-                     75);
-  CHECK(run.lines("trace.txt") ==
-        std::vector<std::string>{"after_iter train+ 1 0/10 0", "after_iter train+ 1 1/10 1",
-                                 "after_iter train+ 1 2/10 2", "after_iter train+ 1 3/10 3",
-                                 "after_solve train+ 1 0/0 4"});
+  const Training run(
+      {"SOLVER.HOOKS=[{NAME: test/Trace, FILE: trace.txt, ONLY: [after_iter, after_all_iter, after_solve]}, "
+       "{NAME: test/RequestStop, HOW: pause, AT_ITERATION: 2}]",
+       e2e::kEvalData, e2e::kTestData, "SOLVER.TRAIN_HOOKS[BackwardHook].ACCUMULATE_STEP=2"},
+      75);
+  CHECK(run.lines("trace.txt") == std::vector<std::string>{"after_iter train+ 1 0/10 0", "after_iter train+ 1 1/10 1",
+                                                           "after_iter train+ 1 2/10 2", "after_iter train+ 1 3/10 3",
+                                                           "after_solve train+ 1 0/0 4"});
   CHECK(e2e::json_value(run.result.last_line(), {"status"}) == "interrupted");
 }
 

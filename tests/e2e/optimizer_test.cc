@@ -55,9 +55,10 @@ TEST_CASE("SGD takes the steps of PyTorch's") {
   std::vector<std::vector<std::vector<double>>> all;
   for (const auto& [name, options] : cases) {
     CAPTURE(name);
-    const Training run({"SOLVER.TRAIN_DATA={NAME: test/Points, SIZE: 20, BATCH_SIZE: 6, SHUFFLE: false, NUM_WORKERS: 0}",
-                        "SOLVER.MODEL={NAME: test/Regression}", "SOLVER.METRICS=[]", e2e::kValues,
-                        "SOLVER.OPTIMIZER={NAME: SGD, LEARNING_RATE: 0.1" + options + "}"});
+    const Training run(
+        {"SOLVER.TRAIN_DATA={NAME: test/Points, SIZE: 20, BATCH_SIZE: 6, SHUFFLE: false, NUM_WORKERS: 0}",
+         "SOLVER.MODEL={NAME: test/Regression}", "SOLVER.METRICS=[]", e2e::kValues,
+         "SOLVER.OPTIMIZER={NAME: SGD, LEARNING_RATE: 0.1" + options + "}"});
     std::vector<std::string> expected;
     for (const std::string& line : e2e::lines_of(torch.out))
       if (line.starts_with(name + " ")) expected.push_back(line);

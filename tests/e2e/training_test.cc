@@ -88,7 +88,10 @@ TEST_CASE("a third party's solver goes back to a saved state and trains on to th
                                "{NAME: ConvNet, IMAGE_SIZE: [4, 4], WIDTHS: [4]}"}) {
     const Training run({solver, file, std::string("SOLVER.MODEL.BACKBONE=") + backbone});
     std::map<std::string, std::string> at;
-    for (const std::string& line : run.lines("states.txt")) at[line.substr(0, line.find(' '))] = line.substr(line.find(' ') + 1);
+    for (const std::string& line : run.lines("states.txt")) {
+      const std::size_t space = line.find(' ');
+      at[line.substr(0, space)] = line.substr(space + 1);
+    }
     INFO(run.dir.read("states.txt"));
     CHECK(at["start"] != at["saved"]);
     CHECK(at["saved"] != at["on"]);
@@ -121,4 +124,24 @@ TEST_CASE("a state that does not fit is refused with all differences and changes
     INFO(part);
     CHECK(text.find(part) != std::string::npos);
   }
+}
+
+TEST_CASE("floating point operations are counted as the model runs them and counting changes no weight") {
+  struct Case {
+    const char* backbone;
+    int64_t flops;
+  };
+  // A multiply-add is two; 3 classes. Linear 16 to 8 to 3; convolution of 9 values at 4 x 4 places to 4 channels, then
+  // 16 features to 3.
+  for (const Case& c : {Case{"{NAME: Mlp, INPUT_SIZE: 16, HIDDEN: [8]}", 2 * (16 * 8 + 8 * 3)},
+                        Case{"{NAME: ConvNet, IMAGE_SIZE: [4, 4], WIDTHS: [4]}", 2 * (4 * 4 * 4 * 9 + 16 * 3)}}) {
+    const Training run({"SOLVER.NAME=test/FlopsSolver", "SOLVER.FILE=flops.txt", std::string("SOLVER.MODEL.BACKBONE=") + c.backbone});
+    REQUIRE(run.lines("flops.txt").size() == 1);
+    CHECK(run.lines("flops.txt")[0] == std::to_string(c.flops) + " " + std::to_string(c.flops));
+  }
+  const std::string dropout = "SOLVER.MODEL.BACKBONE={NAME: test/DropoutMlp, INPUT_SIZE: 16}";
+  const Training counted({e2e::kDigest, dropout, "SOLVER.NAME=test/FlopsSolver", "SOLVER.FILE=flops.txt"});
+  const Training plain({e2e::kDigest, dropout});
+  REQUIRE(!plain.digests().empty());
+  CHECK(counted.digests() == plain.digests());
 }

@@ -1,10 +1,10 @@
-#include "host/encoding.h"
+#include "gantry/json.h"
 
 #include <cstdint>
 
 #include "gantry/text.h"
 
-namespace gantry::host {
+namespace gantry {
 
 std::size_t utf8_length(std::string_view text) {
   if (text.empty()) return 0;
@@ -53,4 +53,4 @@ std::string json_object(std::initializer_list<std::pair<const char*, std::string
 
 std::string json_array(const std::vector<std::string>& items) { return "[" + join(items, ", ") + "]"; }
 
-}  // namespace gantry::host
+}  // namespace gantry
