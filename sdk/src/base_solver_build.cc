@@ -9,8 +9,10 @@
 namespace gantry {
 
 void BaseSolver::declare(Parameters& p) {
-  p.add<std::string>("WORK_DIR").not_empty().no_effect_on_result().help(
-      "Where everything that the run writes goes; relative to the current directory.");
+  p.add<std::string>("WORK_DIR")
+      .not_empty()
+      .no_effect_on_result()
+      .help("Where everything that the run writes goes; relative to the current directory.");
   p.add<std::string>("LOG_FILE", "log.txt").no_effect_on_result().help("Name of the log file, in WORK_DIR.");
   p.optional<int64_t>("MAX_EPOCHS").at_least(1).help("Training ends after this many epochs. Needed with TRAIN_DATA.");
   p.add<Interval>("EVAL_INTERVAL", Interval{1, Interval::Unit::epochs})
@@ -20,8 +22,9 @@ void BaseSolver::declare(Parameters& p) {
   p.add<int64_t>("LIMIT_EVAL_BATCHES", -1).help("At most so many batches of an evaluation or test; <= 0: all.");
   p.add<std::string>("NONFINITE", "error")
       .choices({"error", "skip", "ignore"})
-      .help("What a training loss that is NaN or infinite leads to: the end of the run, before it is used; that "
-            "update left out; nothing.");
+      .help(
+          "What a training loss that is NaN or infinite leads to: the end of the run, before it is used; that "
+          "update left out; nothing.");
   p.optional_component<Dataset>("TRAIN_DATA").help("What is trained on.");
   p.optional_component<Dataset>("EVAL_DATA").help("What is evaluated on, at EVAL_INTERVAL.");
   p.optional_component<Dataset>("TEST_DATA").help("What is tested on, once, after training.");

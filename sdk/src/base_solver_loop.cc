@@ -26,7 +26,8 @@ double output_weight(const Outputs& outputs, double otherwise) {
   if (value == nullptr) return otherwise;
   if (const auto* number = std::get_if<double>(value)) return *number;
   if (const auto* count = std::get_if<int64_t>(value)) return static_cast<double>(*count);
-  throw Error("the model's output \"weight\" must be a number (double or int64_t), so that no step waits for the device");
+  throw Error(
+      "the model's output \"weight\" must be a number (double or int64_t), so that no step waits for the device");
 }
 
 std::string names_of(const Outputs& outputs) {
@@ -190,8 +191,7 @@ void BaseSolver::solve_train() {
   s.phase = Phase::pass_done;
   const Interval interval = config_.get<Interval>("EVAL_INTERVAL");
   const bool last = s.epoch >= s.max_epochs || stopping();
-  if (data(Mode::eval) != nullptr && !interval.off() &&
-      (last || s.epoch % static_cast<int64_t>(interval.count) == 0)) {
+  if (data(Mode::eval) != nullptr && !interval.off() && (last || s.epoch % static_cast<int64_t>(interval.count) == 0)) {
     s.phase = Phase::evaluating_due;
     solve_eval();
   }
@@ -205,8 +205,8 @@ void BaseSolver::run_train() {
   Loader& loader = *data(Mode::train);
   const at::Device device = context_.device();
   const int rank = context_.world().rank();
-  const double nominal = s.model->nominal_weight() > 0 ? s.model->nominal_weight()
-                                                       : static_cast<double>(loader.batch_size());
+  const double nominal =
+      s.model->nominal_weight() > 0 ? s.model->nominal_weight() : static_cast<double>(loader.batch_size());
   int64_t& total_iter = s.total_iter[static_cast<int>(Mode::train)];
   before_all_iter();
   s.model->train();
@@ -225,9 +225,9 @@ void BaseSolver::run_train() {
       Value* loss = frame.outputs.find("loss");
       const auto* tensor = loss == nullptr ? nullptr : std::get_if<at::Tensor>(loss);
       if (tensor == nullptr || !tensor->defined() || tensor->dim() != 0 || !tensor->requires_grad())
-        throw ComponentError(s.origin(*s.model_info, config_.where("MODEL"), "forward"),
-                             cat("training needs a 0-dim output \"loss\" with a graph; the outputs are: ",
-                                 names_of(frame.outputs)));
+        throw ComponentError(
+            s.origin(*s.model_info, config_.where("MODEL"), "forward"),
+            cat("training needs a 0-dim output \"loss\" with a graph; the outputs are: ", names_of(frame.outputs)));
       s.engine->begin_iteration(*tensor, weight, nominal, frame.iter + 1 == frame.max_iter);
     }
     for (auto& [name, value] : frame.outputs.entries())
@@ -250,9 +250,13 @@ void BaseSolver::run_train() {
   after_all_iter();
 }
 
-Outputs BaseSolver::run_step_train(const Batch& batch, int64_t, int64_t, int) {
+Outputs BaseSolver::run_step_train(const Batch& batch, int64_t, int64_t, int) { return forward(batch, Mode::train); }
+Outputs BaseSolver::run_step_eval(const Batch& batch, int64_t, int64_t, int) { return forward(batch, Mode::eval); }
+Outputs BaseSolver::run_step_test(const Batch& batch, int64_t, int64_t, int) { return forward(batch, Mode::test); }
+
+Outputs BaseSolver::forward(const Batch& batch, Mode mode) {
   Solver::Impl& s = solver_->impl();
-  return guarded([&] { return s.model->forward(batch, Mode::train); },
+  return guarded([&] { return s.model->forward(batch, mode); },
                  [&] { return s.origin(*s.model_info, config_.where("MODEL"), "forward"); });
 }
 
@@ -329,34 +333,22 @@ void log_results(const Solver::Impl& s, Mode mode) {
 
 }  // namespace
 
-void BaseSolver::solve_eval() {
-  Solver::Impl& s = solver_->impl();
-  {
-    EvaluationScope evaluation(*s.model);
-    at::NoGradGuard no_grad;
-    PhaseScope phase(s, Mode::eval, data(Mode::eval)->batches_per_epoch());
-    before_epoch();
-    run_eval();
-    after_epoch();
-  }
-  log_results(s, Mode::eval);
-  s.tell_evaluated(Mode::eval);
-  save_point(SavePoint::after_evaluation);
-}
+void BaseSolver::solve_eval() { solve_evaluation(Mode::eval, &BaseSolver::run_eval, SavePoint::after_evaluation); }
+void BaseSolver::solve_test() { solve_evaluation(Mode::test, &BaseSolver::run_test, SavePoint::after_tests); }
 
-void BaseSolver::solve_test() {
+void BaseSolver::solve_evaluation(Mode mode, void (BaseSolver::*run)(), SavePoint afterwards) {
   Solver::Impl& s = solver_->impl();
   {
     EvaluationScope evaluation(*s.model);
     at::NoGradGuard no_grad;
-    PhaseScope phase(s, Mode::test, data(Mode::test)->batches_per_epoch());
+    PhaseScope phase(s, mode, data(mode)->batches_per_epoch());
     before_epoch();
-    run_test();
+    (this->*run)();
     after_epoch();
   }
-  log_results(s, Mode::test);
-  s.tell_evaluated(Mode::test);
-  save_point(SavePoint::after_tests);
+  log_results(s, mode);
+  s.tell_evaluated(mode);
+  save_point(afterwards);
 }
 
 void BaseSolver::run_eval() {
@@ -367,18 +359,6 @@ void BaseSolver::run_eval() {
 void BaseSolver::run_test() {
   run_evaluation(*this, solver_->impl(), Mode::test,
                  [this](const Batch& b, int64_t i, int64_t t, int r) { return run_step_test(b, i, t, r); });
-}
-
-Outputs BaseSolver::run_step_eval(const Batch& batch, int64_t, int64_t, int) {
-  Solver::Impl& s = solver_->impl();
-  return guarded([&] { return s.model->forward(batch, Mode::eval); },
-                 [&] { return s.origin(*s.model_info, config_.where("MODEL"), "forward"); });
-}
-
-Outputs BaseSolver::run_step_test(const Batch& batch, int64_t, int64_t, int) {
-  Solver::Impl& s = solver_->impl();
-  return guarded([&] { return s.model->forward(batch, Mode::test); },
-                 [&] { return s.origin(*s.model_info, config_.where("MODEL"), "forward"); });
 }
 
 }  // namespace gantry

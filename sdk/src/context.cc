@@ -14,9 +14,7 @@ c10::Device Context::device() const { return impl_->services->device; }
 const std::string& Context::work_dir() const { return impl_->services->work_dir; }
 bool Context::dry_run() const { return impl_->services->dry_run; }
 
-Services& services_of(const Context& context) {
-  return *context.impl().services;
-}
+Services& services_of(const Context& context) { return *context.impl().services; }
 
 Context& Services::make_context(const std::string& plugin) {
   auto impl = std::make_shared<Context::Impl>(Context::Impl{this, Logger(sink, plugin)});

@@ -46,7 +46,8 @@ void Solver::Impl::set_learning_rate() {
   const Frame& frame = frames.back();
   SchedulePosition position;
   position.step = engine->steps();
-  position.epoch = static_cast<double>(epoch - 1) + static_cast<double>(frame.iter) / static_cast<double>(frame.max_iter);
+  position.epoch =
+      static_cast<double>(epoch - 1) + static_cast<double>(frame.iter) / static_cast<double>(frame.max_iter);
   position.total_steps = steps_per_epoch() * max_epochs;
   position.total_epochs = static_cast<double>(max_epochs);
   position.at = schedule_counts_epochs ? static_cast<double>(epoch - 1) : static_cast<double>(position.step);

@@ -2,8 +2,7 @@
 
 namespace gantry {
 
-ParamGroup::ParamGroup(std::string name, double base_lr)
-    : name_(std::move(name)), base_lr_(base_lr), lr_(base_lr) {}
+ParamGroup::ParamGroup(std::string name, double base_lr) : name_(std::move(name)), base_lr_(base_lr), lr_(base_lr) {}
 
 Optimizer::Optimizer(double learning_rate) { groups_.emplace_back("default", learning_rate); }
 Optimizer::~Optimizer() = default;

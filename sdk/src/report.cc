@@ -15,9 +15,12 @@ std::string text_or_null(const std::string& text) { return text.empty() ? "null"
 
 const char* status_text(RunStatus status) {
   switch (status) {
-    case RunStatus::done: return "done";
-    case RunStatus::interrupted: return "interrupted";
-    case RunStatus::failed: break;
+    case RunStatus::done:
+      return "done";
+    case RunStatus::interrupted:
+      return "interrupted";
+    case RunStatus::failed:
+      break;
   }
   return "failed";
 }
@@ -31,14 +34,14 @@ std::string RunReport::json() const {
     for (const auto& [name, value] : values) numbers.push_back(cat(json_string(name), ": ", number(value)));
     modes.push_back(cat(json_string(mode), ": {", join(numbers, ", "), "}"));
   }
-  const std::string problem =
-      error.empty() ? "null"
-                    : json_object({{"what", json_string(error)},
-                                   {"file", text_or_null(error_file)},
-                                   {"line", error_line > 0 ? cat(error_line) : "null"},
-                                   {"plugin", text_or_null(error_plugin)},
-                                   {"point", text_or_null(error_point)},
-                                   {"iteration", error_iteration >= 0 ? cat(error_iteration) : "null"}});
+  const std::string problem = error.empty()
+                                  ? "null"
+                                  : json_object({{"what", json_string(error)},
+                                                 {"file", text_or_null(error_file)},
+                                                 {"line", error_line > 0 ? cat(error_line) : "null"},
+                                                 {"plugin", text_or_null(error_plugin)},
+                                                 {"point", text_or_null(error_point)},
+                                                 {"iteration", error_iteration >= 0 ? cat(error_iteration) : "null"}});
   return json_object({{"status", json_string(status_text(status))},
                       {"epoch", cat(epoch)},
                       {"iteration", cat(iteration)},

@@ -25,7 +25,8 @@ c10::Device resolve_device(const Config& env) {
   if (text == "cpu" || (text == "auto" && gpus == 0)) return c10::Device(c10::DeviceType::CPU);
   if (text == "auto" || text == "cuda") {
     if (gpus == 0)
-      throw env.error("DEVICE", "DEVICE is cuda, but LibTorch finds no GPU here; use cpu, or auto to take what there is");
+      throw env.error("DEVICE",
+                      "DEVICE is cuda, but LibTorch finds no GPU here; use cpu, or auto to take what there is");
     return c10::Device(c10::DeviceType::CUDA, 0);
   }
   if (text.rfind("cuda:", 0) == 0) {
@@ -44,7 +45,8 @@ c10::Device resolve_device(const Config& env) {
 void apply_env(const Config& env, Services& services) {
   services.seed = static_cast<uint64_t>(env.get<int64_t>("SEED"));
   services.device = resolve_device(env);
-  if (const int64_t threads = env.get<int64_t>("NUM_THREADS"); threads > 0) at::set_num_threads(static_cast<int>(threads));
+  if (const int64_t threads = env.get<int64_t>("NUM_THREADS"); threads > 0)
+    at::set_num_threads(static_cast<int>(threads));
   if (env.get<bool>("DETERMINISTIC")) {
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
     at::globalContext().setDeterministicCuDNN(true);
@@ -76,8 +78,7 @@ void open_work_dir(const Config& resolved, const Services& services) {
   const Config solver = resolved.get<Config>("SOLVER");
   std::error_code problem;
   fs::create_directories(services.work_dir, problem);
-  if (problem)
-    throw solver.error("WORK_DIR", cat("cannot create ", services.work_dir, ": ", problem.message()));
+  if (problem) throw solver.error("WORK_DIR", cat("cannot create ", services.work_dir, ": ", problem.message()));
   services.sink->open_file((fs::path(services.work_dir) / solver.get<std::string>("LOG_FILE")).string());
   const fs::path copy = fs::path(services.work_dir) / "config.yaml";
   std::ofstream out(copy);
@@ -90,7 +91,8 @@ void print_start(BaseSolver& solver, const Services& services, const Logger& log
   int64_t parameters = 0;
   for (const NamedParameter& parameter : named_parameters(*s.model)) parameters += parameter.tensor.numel();
   std::string line = cat(s.model_info->name, ", ", parameters, " parameters, on ", services.device.str());
-  if (services.device.is_cpu()) line += cat(" with ", at::get_num_threads(), at::get_num_threads() == 1 ? " thread" : " threads");
+  if (services.device.is_cpu())
+    line += cat(" with ", at::get_num_threads(), at::get_num_threads() == 1 ? " thread" : " threads");
   if (const auto& train = s.data[static_cast<int>(Mode::train)]; train != nullptr)
     line += cat("; ", train->batches_per_epoch(), " iterations per epoch");
   logger.info(cat(line, "; seed ", services.seed, "; writes to ", services.work_dir));

@@ -34,14 +34,14 @@ struct StepEngine::Impl {
   double weight = 0, nominal_weight = 1;
   bool last_of_epoch = false;
 
-  int64_t in_window = 0;       // iterations whose gradients are held
-  double window_weight = 0;    // this process's Σw
-  bool window_bad = false;     // under NonFinite::skip
+  int64_t in_window = 0;     // iterations whose gradients are held
+  double window_weight = 0;  // this process's Σw
+  bool window_bad = false;   // under NonFinite::skip
   bool ended_window = false;
   int64_t steps = 0;
-  at::Tensor norm;             // of the window being stepped, once computed
+  at::Tensor norm;                    // of the window being stepped, once computed
   std::vector<at::Tensor> gradients;  // scratch, kept for its capacity
-  at::Tensor scale;            // the last factor given to backward
+  at::Tensor scale;                   // the last factor given to backward
   double scale_value = 1;
   at::Tensor yes, no;
   bool skipped = false;

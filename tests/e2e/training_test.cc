@@ -84,8 +84,8 @@ TEST_CASE("accumulation over ten batches gives the weights of batches that are f
 
 TEST_CASE("a third party's solver goes back to a saved state and trains on to the same bits") {
   const std::string solver = "SOLVER.NAME=test/RoundTripSolver", file = "SOLVER.FILE=states.txt";
-  for (const char* backbone : {"{NAME: test/DropoutMlp, INPUT_SIZE: 16}",
-                               "{NAME: ConvNet, IMAGE_SIZE: [4, 4], WIDTHS: [4]}"}) {
+  for (const char* backbone :
+       {"{NAME: test/DropoutMlp, INPUT_SIZE: 16}", "{NAME: ConvNet, IMAGE_SIZE: [4, 4], WIDTHS: [4]}"}) {
     const Training run({solver, file, std::string("SOLVER.MODEL.BACKBONE=") + backbone});
     std::map<std::string, std::string> at;
     for (const std::string& line : run.lines("states.txt")) {
@@ -135,7 +135,8 @@ TEST_CASE("floating point operations are counted as the model runs them and coun
   // 16 features to 3.
   for (const Case& c : {Case{"{NAME: Mlp, INPUT_SIZE: 16, HIDDEN: [8]}", 2 * (16 * 8 + 8 * 3)},
                         Case{"{NAME: ConvNet, IMAGE_SIZE: [4, 4], WIDTHS: [4]}", 2 * (4 * 4 * 4 * 9 + 16 * 3)}}) {
-    const Training run({"SOLVER.NAME=test/FlopsSolver", "SOLVER.FILE=flops.txt", std::string("SOLVER.MODEL.BACKBONE=") + c.backbone});
+    const Training run(
+        {"SOLVER.NAME=test/FlopsSolver", "SOLVER.FILE=flops.txt", std::string("SOLVER.MODEL.BACKBONE=") + c.backbone});
     REQUIRE(run.lines("flops.txt").size() == 1);
     CHECK(run.lines("flops.txt")[0] == std::to_string(c.flops) + " " + std::to_string(c.flops));
   }

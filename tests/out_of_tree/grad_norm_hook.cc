@@ -10,6 +10,7 @@ class GradNormHook : public gantry::Hook, public gantry::GradientHook {
   void before_step(gantry::Solver& solver) override {
     if (solver.step() % interval_ == 0) solver.log_value("grad_norm", solver.gradient_norm());
   }
+
  private:
   int64_t interval_;
 };

@@ -12,6 +12,7 @@
 #include "gantry/sampler.h"
 #include "gantry/transform.h"
 #include "plugin_under_test.h"
+#include "unit/messages.h"
 
 using gantry::Batch;
 using gantry::Dataset;
@@ -20,8 +21,6 @@ using gantry::Sampler;
 using gantry::Transform;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 template <class F>
 std::string config_error(F f) {

@@ -14,6 +14,7 @@
 #include "gantry/metric.h"
 #include "gantry/random.h"
 #include "gantry/transform.h"
+#include "unit/messages.h"
 
 using gantry::Batch;
 using gantry::CounterRng;
@@ -22,18 +23,6 @@ using gantry::MeanMeter;
 using gantry::Sample;
 
 namespace {
-
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const gantry::Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::vector<std::string> names(const Fields& fields) {
   std::vector<std::string> result;

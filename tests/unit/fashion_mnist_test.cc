@@ -11,13 +11,12 @@
 #include "gantry/loader.h"
 #include "gantry/transform.h"
 #include "plugin_under_test.h"
+#include "unit/messages.h"
 
 using gantry::Batch;
 using gantry::Dataset;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // A folder of its own for each test, gone at its end.
 class Folder {

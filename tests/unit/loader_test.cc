@@ -14,6 +14,7 @@
 
 #include "gantry/error.h"
 #include "gantry/random.h"
+#include "unit/messages.h"
 
 using namespace std::chrono_literals;
 using gantry::Batch;
@@ -135,8 +136,6 @@ std::vector<int64_t> flat(const Seen& seen) {
   for (const auto& ids : seen.ids) all.insert(all.end(), ids.begin(), ids.end());
   return all;
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

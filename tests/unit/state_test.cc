@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "gantry/error.h"
+#include "unit/messages.h"
 
 using gantry::State;
 
@@ -21,18 +22,6 @@ std::vector<std::string> paths(const State& state) {
   for (const State::Leaf& leaf : state.leaves()) result.push_back(leaf.path);
   return result;
 }
-
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const gantry::Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

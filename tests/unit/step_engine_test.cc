@@ -16,6 +16,7 @@
 #include <string>
 
 #include "gantry/error.h"
+#include "unit/messages.h"
 
 using gantry::Slot;
 using gantry::StepEngine;
@@ -133,16 +134,6 @@ std::vector<double> near(double a, double b) { return {a, b}; }
 
 /// With the sign bit set, as x86 makes it: a message says "nan" all the same.
 at::Tensor nan_loss(const at::Tensor& p) { return p.sum().mul(-std::numeric_limits<double>::quiet_NaN()); }
-
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const gantry::Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 }  // namespace
 

@@ -51,6 +51,8 @@ int main(int argc, char** argv) {
       auto* to = x.mutable_data_ptr<float>();
       for (int64_t i = 0; i < n; ++i) {
         const uint8_t* from = bytes + ids[first + i] * size;
+        if (i + 1 < n)
+          for (int64_t k = 0; k < size; k += 64) __builtin_prefetch(bytes + ids[first + i + 1] * size + k);
         for (int64_t k = 0; k < size; ++k) *to++ = table[from[k]];
         y.mutable_data_ptr<int64_t>()[i] = targets[ids[first + i]];
       }

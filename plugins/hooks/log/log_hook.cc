@@ -26,8 +26,10 @@ class LogHook final : public gantry::Hook {
   static void declare(gantry::Parameters& p) {
     p.priority(100);
     p.neutral();
-    p.add<int64_t>("LOG_INTERVAL", 10).unit("iterations").no_effect_on_result().help(
-        "A line every so many iterations of a phase; <= 0: only the line at the end of each phase.");
+    p.add<int64_t>("LOG_INTERVAL", 10)
+        .unit("iterations")
+        .no_effect_on_result()
+        .help("A line every so many iterations of a phase; <= 0: only the line at the end of each phase.");
   }
 
   LogHook(const gantry::Config& config, gantry::Context&) : interval_(config.get<int64_t>("LOG_INTERVAL")) {}
@@ -115,10 +117,12 @@ class LogHook final : public gantry::Hook {
     std::string line = head(solver) + " [" + done + "/" + total + "]";
     for (Average& average : log.averages) {
       if (average.window.weight() == 0) continue;
-      line += " " + average.name + " " + gantry::short_number(average.window.mean()) + " (" + gantry::short_number(average.phase.mean()) + ")";
+      line += " " + average.name + " " + gantry::short_number(average.window.mean()) + " (" +
+              gantry::short_number(average.phase.mean()) + ")";
       average.window.reset();
     }
-    for (const auto& [name, value] : solver.collect_log_vars().entries()) line += " " + name + " " + gantry::short_number(value);
+    for (const auto& [name, value] : solver.collect_log_vars().entries())
+      line += " " + name + " " + gantry::short_number(value);
     const double seconds = seconds_between(log.window_start, now);
     if (seconds > 0) {
       line += " | " + whole(static_cast<double>(log.samples) / seconds) + " samples/s, data " +

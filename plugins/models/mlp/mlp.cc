@@ -12,21 +12,27 @@ class Mlp final : public gantry::Module {
   }
 
   Mlp(const gantry::Config& config, gantry::Context&) : out_features_(config.get<int64_t>("INPUT_SIZE")) {
-    layers_->push_back(torch::nn::Flatten());
+    torch::nn::Sequential layers;
+    layers->push_back(torch::nn::Flatten());
     for (const int64_t size : config.get<std::vector<int64_t>>("HIDDEN")) {
-      layers_->push_back(torch::nn::Linear(out_features_, size));
-      layers_->push_back(torch::nn::ReLU());
+      linears_.emplace_back(out_features_, size);
+      layers->push_back(linears_.back());
+      layers->push_back(torch::nn::ReLU());
       out_features_ = size;
     }
-    register_module("layers", layers_);
+    register_module("layers", layers);
   }
 
-  at::Tensor forward(const at::Tensor& input) override { return layers_->forward(input); }
+  at::Tensor forward(const at::Tensor& input) override {
+    at::Tensor x = input.flatten(1);
+    for (torch::nn::Linear& linear : linears_) x = linear->forward(x).relu_();
+    return x;
+  }
   int64_t out_features() const override { return out_features_; }
 
  private:
   int64_t out_features_;
-  torch::nn::Sequential layers_;
+  std::vector<torch::nn::Linear> linears_;  // called directly: a Sequential's calls are type-erased and allocate
 };
 
 }  // namespace

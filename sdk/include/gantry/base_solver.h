@@ -116,6 +116,9 @@ class GANTRY_API BaseSolver {
 
  private:
   friend struct Solver::Impl;
+  Outputs forward(const Batch& batch, Mode mode);
+  void solve_evaluation(Mode mode, void (BaseSolver::*run)(), SavePoint afterwards);
+
   Config config_;
   Context& context_;
   std::unique_ptr<Solver> solver_;

@@ -25,7 +25,8 @@ class Blocks final {
   template <class F>
   at::Tensor run(std::string_view name, F&& block, const at::Tensor& input) const {
     if (runner_ == nullptr) return block(input);
-    return runner_->run(name, [&block](const at::Tensor& x) -> at::Tensor { return block(x); }, input);
+    return runner_->run(
+        name, [&block](const at::Tensor& x) -> at::Tensor { return block(x); }, input);
   }
   void attach(BlockRunner* runner) { runner_ = runner; }  ///< not owned; nullptr detaches
 

@@ -32,8 +32,8 @@ class GANTRY_API Catalogue {
   virtual ~Catalogue();
   /// `pinned`: the PLUGIN key, an absolute path, or empty. nullptr when no plugin provides the name.
   /// Throws ConfigError (its place being `asked_by`) when one does but cannot be used.
-  virtual const ComponentInfo* find(const std::string& kind, const std::string& name,
-                                    const std::string& pinned, const SourceLocation& asked_by) = 0;
+  virtual const ComponentInfo* find(const std::string& kind, const std::string& name, const std::string& pinned,
+                                    const SourceLocation& asked_by) = 0;
   /// Every name of a kind, sorted.
   virtual std::vector<std::string> names(const std::string& kind) const = 0;
   /// More lines for an unknown name's message: other kinds that have it, files that were skipped.

@@ -49,10 +49,10 @@ class GANTRY_API Config final {
   /// How many values this one holds in all, itself included, aliases counted at every use.
   int64_t total_size() const;
 
-  const std::string& text() const;             ///< of a scalar, else empty
+  const std::string& text() const;  ///< of a scalar, else empty
   bool quoted() const;
-  const std::vector<Config>& items() const;    ///< of a list, else empty
-  const std::vector<Entry>& entries() const;   ///< of a map, in the file's order, else empty
+  const std::vector<Config>& items() const;        ///< of a list, else empty
+  const std::vector<Entry>& entries() const;       ///< of a map, in the file's order, else empty
   const Config* find(std::string_view key) const;  ///< of a map; nullptr when absent
 
   /// A copy with this key set, at its old position or at the end.

@@ -19,10 +19,10 @@ class World;
 /// outlives every component, so keeping a reference is fine. There are no globals to reach for.
 class GANTRY_API Context final {
  public:
-  const Logger& logger() const;         ///< tagged with the component's plugin
-  World& world() const;                 ///< the processes of this run
-  uint64_t seed() const;                ///< ENV.SEED: derive every random number from it
-  c10::Device device() const;           ///< ENV.DEVICE, resolved: where the model lives
+  const Logger& logger() const;  ///< tagged with the component's plugin
+  World& world() const;          ///< the processes of this run
+  uint64_t seed() const;         ///< ENV.SEED: derive every random number from it
+  c10::Device device() const;    ///< ENV.DEVICE, resolved: where the model lives
   /// Absolute. Created only when everything is built: write nothing there before `before_solve`.
   const std::string& work_dir() const;
   bool dry_run() const;

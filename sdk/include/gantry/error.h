@@ -48,12 +48,12 @@ class GANTRY_API ConfigError : public Error {
 class GANTRY_API ComponentError : public Error {
  public:
   struct Origin {
-    std::string component;        ///< "hook acme/GradNorm"
-    std::string plugin;           ///< "acme-gradnorm 1.0.0 (/path/acme.so)"
-    std::string point;            ///< "after_iter", "constructor", "get_batch", ...
-    std::string mode;             ///< "train", "eval", "test", or empty outside of the loops
-    long long iteration = -1;     ///< total_iter of that mode; -1 outside of the loops
-    SourceLocation where;         ///< the component's place in the configuration
+    std::string component;     ///< "hook acme/GradNorm"
+    std::string plugin;        ///< "acme-gradnorm 1.0.0 (/path/acme.so)"
+    std::string point;         ///< "after_iter", "constructor", "get_batch", ...
+    std::string mode;          ///< "train", "eval", "test", or empty outside of the loops
+    long long iteration = -1;  ///< total_iter of that mode; -1 outside of the loops
+    SourceLocation where;      ///< the component's place in the configuration
   };
   ComponentError(Origin origin, const std::string& cause);
   ~ComponentError() override;

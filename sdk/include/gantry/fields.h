@@ -42,8 +42,9 @@ class GANTRY_API Fields {
   /// The tensor of that name; throws gantry::Error that lists the names there are.
   const at::Tensor& tensor(std::string_view name) const;
 
-  const std::vector<std::pair<std::string, Value>>& entries() const { return entries_; }
-  std::vector<std::pair<std::string, Value>>& entries() { return entries_; }
+  const std::vector<std::pair<std::string, Value>>& entries() const& { return entries_; }
+  std::vector<std::pair<std::string, Value>>& entries() & { return entries_; }
+  std::vector<std::pair<std::string, Value>> entries() && { return std::move(entries_); }  ///< of a temporary
 
  private:
   std::vector<std::pair<std::string, Value>> entries_;

@@ -11,8 +11,8 @@ class Solver;
 /// GANTRY_HOOK. Abilities beyond the eight points are capability interfaces (capability.h) that the class
 /// derives from as well.
 ///
-/// Order, within each point: ascending PRIORITY, ties in the file's order. Backward 0; logs, TensorBoard and
-/// EMA 100; learning rate, probes and exports 200; checkpoints 300; samplers 400.
+/// Order, within each point: ascending PRIORITY, ties in the list's order, those of HOOKS first. Backward 0; logs,
+/// TensorBoard and EMA 100; learning rate, probes and exports 200; checkpoints 300; samplers 400.
 ///
 /// Thread: the main thread only. Lifetime: built before data and model, destroyed after them; `solver` and
 /// all that it hands out are valid during the call alone, but the Solver itself outlives the hook.

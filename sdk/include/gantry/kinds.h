@@ -34,11 +34,11 @@ class Metric;
 template <class Interface>
 struct KindOf;
 
-#define GANTRY_DETAIL_KIND(Interface, text, number)  \
-  template <>                                        \
-  struct KindOf<Interface> {                         \
-    static constexpr const char* name = text;        \
-    static constexpr int abi = number;               \
+#define GANTRY_DETAIL_KIND(Interface, text, number) \
+  template <>                                       \
+  struct KindOf<Interface> {                        \
+    static constexpr const char* name = text;       \
+    static constexpr int abi = number;              \
   };
 GANTRY_DETAIL_KIND(BaseSolver, "solver", GANTRY_ABI_SOLVER)
 GANTRY_DETAIL_KIND(Hook, "hook", GANTRY_ABI_HOOK)

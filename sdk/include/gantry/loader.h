@@ -23,8 +23,8 @@ class GANTRY_API Loader final {
  public:
   struct Options {
     int64_t batch_size = 1;
-    int64_t num_workers = 0;     ///< 0: batches are made in `next`
-    int64_t limit_batches = 0;   ///< of an epoch; <= 0: all
+    int64_t num_workers = 0;    ///< 0: batches are made in `next`
+    int64_t limit_batches = 0;  ///< of an epoch; <= 0: all
     bool shuffle = false;
     uint64_t seed = 0;
   };
@@ -44,7 +44,7 @@ class GANTRY_API Loader final {
   Loader& operator=(const Loader&) = delete;
 
   int64_t samples_per_epoch() const;
-  int64_t batches_per_epoch() const;   ///< after the limit; the last batch may be short
+  int64_t batches_per_epoch() const;  ///< after the limit; the last batch may be short
   int64_t batch_size() const;
   Dataset& dataset();
   Sampler& sampler();

@@ -9,10 +9,10 @@ namespace gantry {
 
 /// Where training stands when a learning rate is asked for: before optimizer step `step` (0-based).
 struct SchedulePosition {
-  double at = 0;               ///< in the schedule's UNIT: steps, or epochs completed (a fraction only on request)
+  double at = 0;  ///< in the schedule's UNIT: steps, or epochs completed (a fraction only on request)
   int64_t step = 0;
-  double epoch = 0;            ///< completed epochs, with the fraction of the running one
-  int64_t total_steps = 0;     ///< optimizer steps of the whole run
+  double epoch = 0;         ///< completed epochs, with the fraction of the running one
+  int64_t total_steps = 0;  ///< optimizer steps of the whole run
   double total_epochs = 0;
 };
 

@@ -50,9 +50,9 @@ class GANTRY_API Loss : public torch::nn::Module {
 };
 
 struct NamedParameter {
-  std::string name;                   ///< path in the module tree
+  std::string name;  ///< path in the module tree
   at::Tensor tensor;
-  std::vector<std::string> aliases;   ///< other paths of the same tensor
+  std::vector<std::string> aliases;  ///< other paths of the same tensor
 };
 /// Parameters of a module tree, each tensor once: LibTorch's parameters() repeats tied ones, and an optimizer
 /// would then step them twice.

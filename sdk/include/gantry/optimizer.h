@@ -31,11 +31,11 @@ class GANTRY_API ParamGroup final {
 /// One parameter, or one slice of a flat shard, as an optimizer sees it. The tensors alias what the model
 /// and the checkpoint hold: update them in place.
 struct Slot {
-  std::string name;                ///< the parameter's path in the model
-  int64_t group = 0;               ///< index into Optimizer::groups()
-  at::Tensor parameter;            ///< may be written in place: gradients are off during a step
-  at::Tensor gradient;             ///< undefined when the parameter took no part: leave it alone
-  std::vector<at::Tensor> state;   ///< as state_names() says; undefined until the optimizer's first step sets it
+  std::string name;               ///< the parameter's path in the model
+  int64_t group = 0;              ///< index into Optimizer::groups()
+  at::Tensor parameter;           ///< may be written in place: gradients are off during a step
+  at::Tensor gradient;            ///< undefined when the parameter took no part: leave it alone
+  std::vector<at::Tensor> state;  ///< as state_names() says; undefined until the optimizer's first step sets it
 };
 
 struct StepScope {

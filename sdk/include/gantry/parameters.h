@@ -14,9 +14,16 @@
 namespace gantry {
 
 enum class ValueType {
-  boolean, integer, number, string, interval,
-  integers, numbers, strings,   ///< lists; one scalar is taken as a list of one
-  component, components         ///< `{NAME: X, ...}`, a list of them
+  boolean,
+  integer,
+  number,
+  string,
+  interval,
+  integers,
+  numbers,
+  strings,  ///< lists; one scalar is taken as a list of one
+  component,
+  components  ///< `{NAME: X, ...}`, a list of them
 };
 GANTRY_API const char* value_type_text(ValueType type);  ///< "an integer", "a list of numbers", ...
 
@@ -26,14 +33,14 @@ class GANTRY_API Parameter final {
  public:
   Parameter(std::string name, ValueType type);
 
-  Parameter& unit(std::string text);              ///< shown in help; for intervals: iterations|steps|epochs|seconds
+  Parameter& unit(std::string text);  ///< shown in help; for intervals: iterations|steps|epochs|seconds
   Parameter& at_least(double bound);
   Parameter& at_most(double bound);
-  Parameter& above(double bound);                 ///< strictly greater; bounds hold for each item of a list
+  Parameter& above(double bound);  ///< strictly greater; bounds hold for each item of a list
   Parameter& below(double bound);
   Parameter& choices(std::vector<std::string> allowed);
-  Parameter& help(std::string text);              ///< one or two sentences
-  Parameter& not_empty();                         ///< a list needs at least one item, a string one character
+  Parameter& help(std::string text);  ///< one or two sentences
+  Parameter& not_empty();             ///< a list needs at least one item, a string one character
   /// The value cannot change what is computed (log intervals, paths, worker counts): left out of the
   /// digest that decides whether two configurations train the same.
   Parameter& no_effect_on_result();
@@ -42,12 +49,12 @@ class GANTRY_API Parameter final {
   ValueType type() const { return type_; }
   const std::string& unit() const { return unit_; }
   const std::string& help() const { return help_; }
-  const std::string& kind() const { return kind_; }          ///< of a component or list of components
+  const std::string& kind() const { return kind_; }  ///< of a component or list of components
   const std::vector<std::string>& choices() const { return choices_; }
   bool required() const { return required_; }
   bool affects_result() const { return affects_result_; }
-  const Config& default_value() const { return default_; }   ///< null: none
-  std::string range_text() const;                            ///< ">= 1, < 10", or empty
+  const Config& default_value() const { return default_; }  ///< null: none
+  std::string range_text() const;                           ///< ">= 1, < 10", or empty
   /// Appends one message for each way in which `value` (not null) breaks this declaration.
   void check(const Config& value, std::vector<ConfigError>& problems) const;
 
@@ -63,15 +70,40 @@ class GANTRY_API Parameter final {
 };
 
 namespace detail {
-template <class T> struct TypeOf;
-template <> struct TypeOf<bool> { static constexpr ValueType value = ValueType::boolean; };
-template <> struct TypeOf<int64_t> { static constexpr ValueType value = ValueType::integer; };
-template <> struct TypeOf<double> { static constexpr ValueType value = ValueType::number; };
-template <> struct TypeOf<std::string> { static constexpr ValueType value = ValueType::string; };
-template <> struct TypeOf<Interval> { static constexpr ValueType value = ValueType::interval; };
-template <> struct TypeOf<std::vector<int64_t>> { static constexpr ValueType value = ValueType::integers; };
-template <> struct TypeOf<std::vector<double>> { static constexpr ValueType value = ValueType::numbers; };
-template <> struct TypeOf<std::vector<std::string>> { static constexpr ValueType value = ValueType::strings; };
+template <class T>
+struct TypeOf;
+template <>
+struct TypeOf<bool> {
+  static constexpr ValueType value = ValueType::boolean;
+};
+template <>
+struct TypeOf<int64_t> {
+  static constexpr ValueType value = ValueType::integer;
+};
+template <>
+struct TypeOf<double> {
+  static constexpr ValueType value = ValueType::number;
+};
+template <>
+struct TypeOf<std::string> {
+  static constexpr ValueType value = ValueType::string;
+};
+template <>
+struct TypeOf<Interval> {
+  static constexpr ValueType value = ValueType::interval;
+};
+template <>
+struct TypeOf<std::vector<int64_t>> {
+  static constexpr ValueType value = ValueType::integers;
+};
+template <>
+struct TypeOf<std::vector<double>> {
+  static constexpr ValueType value = ValueType::numbers;
+};
+template <>
+struct TypeOf<std::vector<std::string>> {
+  static constexpr ValueType value = ValueType::strings;
+};
 GANTRY_API Config default_config(bool value);
 GANTRY_API Config default_config(int64_t value);
 GANTRY_API Config default_config(double value);
@@ -116,8 +148,8 @@ class GANTRY_API Parameters final {
   }
   template <class Interface>
   Parameter& component_or(std::string_view name, std::string_view default_component) {
-    return insert_component(name, ValueType::component, KindOf<Interface>::name,
-                            component_named(default_component), false);
+    return insert_component(name, ValueType::component, KindOf<Interface>::name, component_named(default_component),
+                            false);
   }
   /// A list of components, empty by default.
   template <class Interface>

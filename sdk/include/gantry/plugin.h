@@ -92,61 +92,65 @@ struct Registration {
 #endif
 
 /// The fields of the build that must agree, as the lines of a plugin's note.
-#define GANTRY_BUILD_NOTE                              \
-  "sdk_abi=" GANTRY_DETAIL_STR(GANTRY_SDK_ABI)         \
-  "\nsdk=" GANTRY_VERSION                              \
-  "\ntorch=" TORCH_VERSION                             \
-  "\ncxx11_abi=" GANTRY_DETAIL_CXX11_ABI               \
-  "\ndebug_stl=" GANTRY_DETAIL_DEBUG_STL               \
-  "\nstdlib=" GANTRY_DETAIL_STDLIB                     \
-  "\nsanitizer=" GANTRY_DETAIL_SANITIZER               \
-  "\ncompiler=" GANTRY_DETAIL_COMPILER
+#define GANTRY_BUILD_NOTE                                                                                              \
+  "sdk_abi=" GANTRY_DETAIL_STR(GANTRY_SDK_ABI) "\nsdk=" GANTRY_VERSION "\ntorch=" TORCH_VERSION                        \
+                                               "\ncxx11_abi=" GANTRY_DETAIL_CXX11_ABI                                  \
+                                               "\ndebug_stl=" GANTRY_DETAIL_DEBUG_STL "\nstdlib=" GANTRY_DETAIL_STDLIB \
+                                               "\nsanitizer=" GANTRY_DETAIL_SANITIZER                                  \
+                                               "\ncompiler=" GANTRY_DETAIL_COMPILER
 
 #define GANTRY_DETAIL_CAT2(a, b) a##b
 #define GANTRY_DETAIL_CAT(a, b) GANTRY_DETAIL_CAT2(a, b)
 
 // The text must hold no character that the assembler or a string literal would treat specially, but for
 // the newline: names are checked, the build's fields are ours.
-#define GANTRY_DETAIL_NOTE(type, text)                                                    \
-  __asm__(".pushsection .note.gantry,\"aR\",@note\n.balign 4\n.long 7\n.long 2f-1f\n"     \
-          ".long " GANTRY_DETAIL_STR(type) "\n.asciz \"GANTRY\"\n.balign 4\n1:\n" text    \
-          "2:\n.balign 4\n.popsection\n");
+#define GANTRY_DETAIL_NOTE(type, text)                                            \
+  __asm__(                                                                        \
+      ".pushsection .note.gantry,\"aR\",@note\n.balign 4\n.long 7\n.long 2f-1f\n" \
+      ".long " GANTRY_DETAIL_STR(type) "\n.asciz \"GANTRY\"\n.balign 4\n1:\n" text "2:\n.balign 4\n.popsection\n");
 #define GANTRY_DETAIL_LINE(text) ".ascii \"" text "\\n\"\n"
 
-#define GANTRY_PLUGIN(plugin_name, plugin_version)                                                         \
-  static_assert(::gantry::detail::valid_name(plugin_name), "plugin names: A-Z a-z 0-9 _ . / -");           \
-  static_assert(::gantry::detail::valid_name(plugin_version), "plugin versions: A-Z a-z 0-9 _ . / -");     \
-  GANTRY_DETAIL_NOTE(GANTRY_NOTE_PLUGIN,                                                                   \
-      GANTRY_DETAIL_LINE("name=" plugin_name) GANTRY_DETAIL_LINE("version=" plugin_version)                \
-      GANTRY_DETAIL_LINE("sdk_abi=" GANTRY_DETAIL_STR(GANTRY_SDK_ABI)) GANTRY_DETAIL_LINE("sdk=" GANTRY_VERSION) \
-      GANTRY_DETAIL_LINE("torch=" TORCH_VERSION) GANTRY_DETAIL_LINE("cxx11_abi=" GANTRY_DETAIL_CXX11_ABI)  \
-      GANTRY_DETAIL_LINE("debug_stl=" GANTRY_DETAIL_DEBUG_STL) GANTRY_DETAIL_LINE("stdlib=" GANTRY_DETAIL_STDLIB) \
-      GANTRY_DETAIL_LINE("sanitizer=" GANTRY_DETAIL_SANITIZER) GANTRY_DETAIL_LINE("compiler=" GANTRY_DETAIL_COMPILER)) \
-  extern "C" {                                                                                             \
-  __attribute__((visibility("hidden"))) extern const ::gantry::ComponentEntry* const __start_gantry_components[]; \
-  __attribute__((visibility("hidden"))) extern const ::gantry::ComponentEntry* const __stop_gantry_components[]; \
-  GANTRY_API const ::gantry::PluginInfo* gantry_plugin_info() {                                            \
-    static const ::gantry::PluginInfo info = {                                                             \
-        sizeof(::gantry::PluginInfo),                                                                      \
-        "name=" plugin_name "\nversion=" plugin_version "\n" GANTRY_BUILD_NOTE "\n",                       \
-        __start_gantry_components, __stop_gantry_components};                                              \
-    return &info;                                                                                          \
-  }                                                                                                        \
-  }                                                                                                        \
+#define GANTRY_PLUGIN(plugin_name, plugin_version)                                                                 \
+  static_assert(::gantry::detail::valid_name(plugin_name), "plugin names: A-Z a-z 0-9 _ . / -");                   \
+  static_assert(::gantry::detail::valid_name(plugin_version), "plugin versions: A-Z a-z 0-9 _ . / -");             \
+  GANTRY_DETAIL_NOTE(GANTRY_NOTE_PLUGIN,                                                                           \
+                     GANTRY_DETAIL_LINE("name=" plugin_name) GANTRY_DETAIL_LINE("version=" plugin_version)         \
+                         GANTRY_DETAIL_LINE("sdk_abi=" GANTRY_DETAIL_STR(GANTRY_SDK_ABI))                          \
+                             GANTRY_DETAIL_LINE("sdk=" GANTRY_VERSION) GANTRY_DETAIL_LINE("torch=" TORCH_VERSION)  \
+                                 GANTRY_DETAIL_LINE("cxx11_abi=" GANTRY_DETAIL_CXX11_ABI)                          \
+                                     GANTRY_DETAIL_LINE("debug_stl=" GANTRY_DETAIL_DEBUG_STL)                      \
+                                         GANTRY_DETAIL_LINE("stdlib=" GANTRY_DETAIL_STDLIB)                        \
+                                             GANTRY_DETAIL_LINE("sanitizer=" GANTRY_DETAIL_SANITIZER)              \
+                                                 GANTRY_DETAIL_LINE("compiler=" GANTRY_DETAIL_COMPILER))           \
+  extern "C" {                                                                                                     \
+  __attribute__((visibility("hidden"))) extern const ::gantry::ComponentEntry* const __start_gantry_components[];  \
+  __attribute__((visibility("hidden"))) extern const ::gantry::ComponentEntry* const __stop_gantry_components[];   \
+  GANTRY_API const ::gantry::PluginInfo* gantry_plugin_info() {                                                    \
+    static const ::gantry::PluginInfo info = {                                                                     \
+        sizeof(::gantry::PluginInfo), "name=" plugin_name "\nversion=" plugin_version "\n" GANTRY_BUILD_NOTE "\n", \
+        __start_gantry_components, __stop_gantry_components};                                                      \
+    return &info;                                                                                                  \
+  }                                                                                                                \
+  }                                                                                                                \
   static_assert(true)
 
-#define GANTRY_DETAIL_COMPONENT(id, Interface, Class, kind_text, kind_abi, component_name, summary_text)   \
-  static_assert(::gantry::detail::valid_name(component_name), "component names: A-Z a-z 0-9 _ . / -");     \
-  GANTRY_DETAIL_NOTE(GANTRY_NOTE_COMPONENT, GANTRY_DETAIL_LINE(kind_text)                                  \
-      GANTRY_DETAIL_LINE(GANTRY_DETAIL_STR(kind_abi)) GANTRY_DETAIL_LINE(component_name))                  \
-  namespace {                                                                                              \
-  constexpr ::gantry::ComponentEntry GANTRY_DETAIL_CAT(gantry_entry_, id) = {                              \
-      sizeof(::gantry::ComponentEntry), kind_text, kind_abi, component_name, summary_text,                 \
-      &::gantry::detail::Registration<Interface, Class>::declare,                                          \
-      &::gantry::detail::Registration<Interface, Class>::create};                                          \
-  __attribute__((section("gantry_components"), used, retain)) const ::gantry::ComponentEntry* const        \
-      GANTRY_DETAIL_CAT(gantry_pointer_, id) = &GANTRY_DETAIL_CAT(gantry_entry_, id);                      \
-  }                                                                                                        \
+#define GANTRY_DETAIL_COMPONENT(id, Interface, Class, kind_text, kind_abi, component_name, summary_text)           \
+  static_assert(::gantry::detail::valid_name(component_name), "component names: A-Z a-z 0-9 _ . / -");             \
+  GANTRY_DETAIL_NOTE(GANTRY_NOTE_COMPONENT, GANTRY_DETAIL_LINE(kind_text) GANTRY_DETAIL_LINE(                      \
+                                                GANTRY_DETAIL_STR(kind_abi)) GANTRY_DETAIL_LINE(component_name))   \
+  namespace {                                                                                                      \
+  constexpr ::gantry::ComponentEntry GANTRY_DETAIL_CAT(gantry_entry_, id) = {                                      \
+      sizeof(::gantry::ComponentEntry),                                                                            \
+      kind_text,                                                                                                   \
+      kind_abi,                                                                                                    \
+      component_name,                                                                                              \
+      summary_text,                                                                                                \
+      &::gantry::detail::Registration<Interface, Class>::declare,                                                  \
+      &::gantry::detail::Registration<Interface, Class>::create};                                                  \
+  __attribute__((section("gantry_components"), used, retain))                                                      \
+  const ::gantry::ComponentEntry* const GANTRY_DETAIL_CAT(gantry_pointer_, id) = &GANTRY_DETAIL_CAT(gantry_entry_, \
+                                                                                                    id);           \
+  }                                                                                                                \
   static_assert(true)
 
 #define GANTRY_SOLVER(Class, name, summary) \
@@ -167,7 +171,7 @@ struct Registration {
   GANTRY_DETAIL_COMPONENT(__COUNTER__, ::gantry::Transform, Class, "transform", GANTRY_ABI_TRANSFORM, name, summary)
 #define GANTRY_OPTIMIZER(Class, name, summary) \
   GANTRY_DETAIL_COMPONENT(__COUNTER__, ::gantry::Optimizer, Class, "optimizer", GANTRY_ABI_OPTIMIZER, name, summary)
-#define GANTRY_LR_SCHEDULER(Class, name, summary)                                                               \
+#define GANTRY_LR_SCHEDULER(Class, name, summary)                                                                   \
   GANTRY_DETAIL_COMPONENT(__COUNTER__, ::gantry::LrScheduler, Class, "lr_scheduler", GANTRY_ABI_LR_SCHEDULER, name, \
                           summary)
 #define GANTRY_METRIC(Class, name, summary) \

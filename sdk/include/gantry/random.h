@@ -15,8 +15,8 @@ class GANTRY_API CounterRng final {
   CounterRng(uint64_t seed, uint64_t position, uint32_t stream);
   uint32_t next_u32();
   uint64_t next_u64();
-  double uniform();                    ///< in [0, 1), 53 bits
-  uint64_t below(uint64_t bound);      ///< in [0, bound), without bias; bound > 0
+  double uniform();                ///< in [0, 1), 53 bits
+  uint64_t below(uint64_t bound);  ///< in [0, bound), without bias; bound > 0
 
  private:
   void refill();

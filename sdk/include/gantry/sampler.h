@@ -11,7 +11,7 @@ namespace gantry {
 struct SamplerPass {
   int64_t dataset_size = 0;
   uint64_t seed = 0;
-  int64_t epoch = 1;      ///< 1-based
+  int64_t epoch = 1;  ///< 1-based
   bool shuffle = false;
 };
 

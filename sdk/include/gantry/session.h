@@ -26,7 +26,7 @@ struct RunReport {
   int exit_code = 3;
   int64_t epoch = 0;
   int64_t iteration = 0;
-  double seconds = 0;           ///< of training alone: no set-up, no evaluation
+  double seconds = 0;  ///< of training alone: no set-up, no evaluation
   double samples_per_s = 0;
   /// Per mode, in the order in which they were computed.
   std::vector<std::pair<std::string, std::vector<std::pair<std::string, double>>>> metrics;

@@ -61,7 +61,7 @@ class GANTRY_API Solver final {
 
   // --- this iteration ---
   const Batch& batch() const;
-  const Outputs& outputs() const;      ///< tensors without graph
+  const Outputs& outputs() const;  ///< tensors without graph
   /// The training loss, with its graph until the backward pass has run, then undefined.
   const at::Tensor& loss() const;
   /// Adds a value to this iteration's log variables, which logs average and print. A tensor must be 0-dim and
@@ -73,8 +73,8 @@ class GANTRY_API Solver final {
   Scalars collect_log_vars() const;
 
   // --- around a step: GradientHook ---
-  at::Tensor gradient_norm() const;    ///< L2, over all parameters, before clipping; 0-dim
-  at::Tensor step_skipped() const;     ///< 0-dim bool
+  at::Tensor gradient_norm() const;  ///< L2, over all parameters, before clipping; 0-dim
+  at::Tensor step_skipped() const;   ///< 0-dim bool
 
   // --- results ---
   /// The latest metrics of a mode: those of its last finished phase.
@@ -102,7 +102,7 @@ class GANTRY_API Solver final {
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
-  Impl& impl() { return *impl_; }              ///< the SDK's own
+  Impl& impl() { return *impl_; }  ///< the SDK's own
 
  private:
   std::unique_ptr<Impl> impl_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gantry/export.h"
@@ -54,7 +55,8 @@ class GANTRY_API State final {
   State child(std::string_view prefix) const;
 
   bool empty() const { return leaves_.empty(); }
-  const std::vector<Leaf>& leaves() const { return leaves_; }
+  const std::vector<Leaf>& leaves() const& { return leaves_; }
+  std::vector<Leaf> leaves() && { return std::move(leaves_); }  ///< of a temporary, so that loops over it are sound
 
  private:
   void add(Leaf leaf);

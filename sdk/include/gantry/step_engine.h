@@ -28,7 +28,7 @@ class GANTRY_API StepEngine final {
     virtual ~Observer();
     virtual void before_step() = 0;  ///< gradients are whole: set the learning rate, tell GradientHooks
     virtual void update(Optimizer& optimizer, std::span<Slot> slots, const StepScope& scope) = 0;
-    virtual void after_step() = 0;   ///< whether or not there was an update; steps() has advanced if so
+    virtual void after_step() = 0;  ///< whether or not there was an update; steps() has advanced if so
   };
   /// What a loss (or, where clipping computes it anyway, a gradient norm) that is not finite leads to: an error
   /// before any update; the window's update left out; nothing.
@@ -40,7 +40,7 @@ class GANTRY_API StepEngine final {
   StepEngine& operator=(const StepEngine&) = delete;
 
   // --- configuration, before training ---
-  void set_gradient_clip(double max_norm);       ///< <= 0: none; the L2 norm over all parameters
+  void set_gradient_clip(double max_norm);  ///< <= 0: none; the L2 norm over all parameters
   void set_accumulate_step(int64_t iterations);
   void set_nonfinite(NonFinite policy);
   int64_t accumulate_step() const;
@@ -55,15 +55,15 @@ class GANTRY_API StepEngine final {
 
   /// Whether the latest iteration ended a window.
   bool backward_step() const;
-  bool window_open() const;                      ///< gradients of an unfinished window are held
-  int64_t steps() const;                         ///< optimizer steps taken
-  void set_steps(int64_t steps);                 ///< a resumed run's
+  bool window_open() const;       ///< gradients of an unfinished window are held
+  int64_t steps() const;          ///< optimizer steps taken
+  void set_steps(int64_t steps);  ///< a resumed run's
   /// The L2 norm of all gradients before clipping; computed on demand, valid between before_step and
   /// after_step. 0-dim, on the parameters' device.
   at::Tensor gradient_norm();
   /// 0-dim bool, on the parameters' device: whether the latest step left everything as it was.
   at::Tensor step_skipped() const;
-  const at::Tensor& loss() const;                ///< with its graph, until backward() has run
+  const at::Tensor& loss() const;  ///< with its graph, until backward() has run
 
   std::vector<Slot>& slots();
   Optimizer& optimizer();

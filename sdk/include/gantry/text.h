@@ -30,8 +30,7 @@ GANTRY_API std::string join(const std::vector<std::string>& items, std::string_v
 
 /// The candidates that a person may have meant by `word`, closest first, at most `limit`; empty when
 /// nothing is near. Case is ignored.
-GANTRY_API std::vector<std::string> near_matches(std::string_view word,
-                                                 const std::vector<std::string>& candidates,
+GANTRY_API std::vector<std::string> near_matches(std::string_view word, const std::vector<std::string>& candidates,
                                                  std::size_t limit = 3);
 
 }  // namespace gantry
