@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# out_of_tree_test.sh BUILD TORCH_CMAKE NVCC: installs the build, builds the project of out_of_tree/ against it and
+# out_of_tree_test.sh BUILD TORCH_CMAKE: installs the build, builds the project of out_of_tree/ against it and
 # trains with its hook; then again with the installation moved to another place.
 set -euo pipefail
-build="$1" torch="$2" nvcc="$3"
+build="$1" torch="$2"
 project="$(cd "$(dirname "$0")" && pwd)/out_of_tree"
 tmp="$(mktemp -d "${TMPDIR:-/tmp}/gantry-out-of-tree-XXXXXX")"
 trap 'rm -rf "$tmp"' EXIT
 # Nothing of the build tree or the user's own plugins may help.
 export GANTRY_PLUGIN_PATH='' XDG_DATA_HOME="$tmp/none"
-[[ -z "$nvcc" ]] || export CUDACXX="$nvcc" CUDA_HOME="$(dirname "$(dirname "$nvcc")")"
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 quietly() { "$@" >"$tmp/output.txt" 2>&1 || { cat "$tmp/output.txt" >&2; fail "$*"; }; }

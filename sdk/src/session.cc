@@ -161,6 +161,7 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
     report.status = paused ? RunStatus::interrupted : RunStatus::done;
     report.exit_code = paused ? 75 : 0;
     print_summary(report, logger);
+    if (paused) logger.warn("nothing was saved: this version writes no checkpoints");
   } catch (const ConfigError& error) {
     report.exit_code = 2;
     report.error = error.what();
