@@ -33,11 +33,7 @@ class ConvNet final : public gantry::Module {
     register_module("layers", layers_);
   }
 
-  at::Tensor forward(const at::Tensor& input) override {
-    // LibTorch's CPU kernels for pooling and normalisation are vectorised over channels: with those innermost a
-    // training step was measured at 1.4 times the speed.
-    return layers_->forward(input.is_cpu() ? input.contiguous(at::MemoryFormat::ChannelsLast) : input);
-  }
+  at::Tensor forward(const at::Tensor& input) override { return layers_->forward(input); }
   int64_t out_features() const override { return out_features_; }
 
  private:
