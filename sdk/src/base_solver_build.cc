@@ -2,6 +2,7 @@
 #include <map>
 
 #include "gantry/dataset.h"
+#include "gantry/text.h"
 #include "solver_impl.h"
 
 // How a solver is put together; base_solver_loop.cc is how it runs.
@@ -57,14 +58,16 @@ BaseSolver::~BaseSolver() = default;
 Loader* BaseSolver::data(Mode mode) { return solver_->impl().data[static_cast<int>(mode)].get(); }
 std::vector<std::unique_ptr<Metric>>& BaseSolver::metrics() { return solver_->impl().metrics; }
 
+std::shared_ptr<Model> BaseSolver::model() { return solver_->impl().model; }
+
 void BaseSolver::set_model(std::shared_ptr<Model> model) {
   Solver::Impl& s = solver_->impl();
+  s.model = std::move(model);
+  if (s.model_info != nullptr) return;
   s.solvers_own_model = services_of(context_).info("solver", config_);
   s.solvers_own_model.kind = "model";
   s.solvers_own_model.name = "of solver " + config_.name();
   s.model_info = &s.solvers_own_model;
-  model_ = std::move(model);
-  s.model = model_;
 }
 
 void BaseSolver::set_data(Mode mode, std::unique_ptr<Loader> loader) {
@@ -76,6 +79,8 @@ void BaseSolver::set_up_pre() { construct_hook(); }
 void BaseSolver::set_up() {
   construct_data();
   construct_model();
+  if (model() == nullptr)
+    throw Error(cat("solver ", config_.name(), " built no model: construct_model must call set_model"));
   construct_metrics();
   model_to_device();
   init_opti();
@@ -128,8 +133,8 @@ void BaseSolver::construct_data() {
 void BaseSolver::construct_model() {
   const Config config = config_.get<Config>("MODEL");
   Solver::Impl& s = solver_->impl();
-  set_model(context_.build<Model>(config));
   s.model_info = &services_of(context_).info("model", config);
+  set_model(context_.build<Model>(config));
 }
 
 void BaseSolver::construct_metrics() {
@@ -140,7 +145,7 @@ void BaseSolver::construct_metrics() {
   }
 }
 
-void BaseSolver::model_to_device() { model_->to(context_.device()); }
+void BaseSolver::model_to_device() { model()->to(context_.device()); }
 
 void BaseSolver::init_opti() {
   Solver::Impl& s = solver_->impl();
@@ -150,7 +155,7 @@ void BaseSolver::init_opti() {
   s.optimizer = context_.build<Optimizer>(config);
   std::vector<Slot> slots;
   const std::size_t states = s.optimizer->state_names().size();
-  for (NamedParameter& parameter : named_parameters(*model_)) {
+  for (NamedParameter& parameter : named_parameters(*model())) {
     if (!parameter.tensor.requires_grad()) continue;
     Slot slot;
     slot.name = std::move(parameter.name);

@@ -48,27 +48,6 @@ bool next_batch(const Solver::Impl& s, Loader& loader, Batch& batch) {
   }
 }
 
-/// Adds the outputs that are numbers to the phase's means. The order of outputs rarely changes, so that the
-/// meter is nearly always at the place where it was last time.
-void add_to_means(Frame& frame, double weight) {
-  std::size_t at = 0;
-  for (const auto& [name, value] : frame.outputs.entries()) {
-    const auto* tensor = std::get_if<at::Tensor>(&value);
-    const auto* number = std::get_if<double>(&value);
-    if (!(tensor != nullptr && tensor->defined() && tensor->dim() == 0) && number == nullptr) continue;
-    if (at >= frame.means.size() || frame.means[at].first != name) {
-      at = 0;
-      while (at < frame.means.size() && frame.means[at].first != name) ++at;
-      if (at == frame.means.size()) frame.means.emplace_back(name, MeanMeter{});
-    }
-    if (tensor != nullptr)
-      frame.means[at].second.add(*tensor, weight);
-    else
-      frame.means[at].second.add(*number, weight);
-    ++at;
-  }
-}
-
 }  // namespace
 
 // --- points ---
@@ -233,7 +212,7 @@ void BaseSolver::run_train() {
     for (auto& [name, value] : frame.outputs.entries())
       if (auto* tensor = std::get_if<at::Tensor>(&value); tensor != nullptr && tensor->requires_grad())
         *tensor = tensor->detach();
-    add_to_means(frame, weight);
+    frame.means.add(frame.outputs, weight);
     after_iter();
     s.train_samples += batch.size();
     ++total_iter;
@@ -246,7 +225,7 @@ void BaseSolver::run_train() {
   if (s.stop_served && s.stop == Stop::pause) return;
   Scalars& results = s.results[static_cast<int>(Mode::train)];
   results.clear();
-  for (const auto& [name, mean] : s.frames.back().means) results.set(name, mean.mean());
+  for (const auto& [name, mean] : s.frames.back().means.entries()) results.set(name, mean.mean());
   after_all_iter();
 }
 
@@ -302,7 +281,7 @@ void run_evaluation(BaseSolver& solver, Solver::Impl& s, Mode mode, Step&& step)
     solver.before_iter();
     move_to(batch, device);
     frame.outputs = step(batch, frame.iter, total_iter, rank);
-    add_to_means(frame, output_weight(frame.outputs, batch.weight));
+    frame.means.add(frame.outputs, output_weight(frame.outputs, batch.weight));
     for (std::size_t i = 0; i < s.metrics.size(); ++i)
       metric(i, "update", [&] { s.metrics[i]->update(batch, frame.outputs); });
     solver.after_iter();
@@ -313,7 +292,7 @@ void run_evaluation(BaseSolver& solver, Solver::Impl& s, Mode mode, Step&& step)
   loader.stop();
   Scalars& results = s.results[static_cast<int>(mode)];
   results.clear();
-  for (const auto& [name, mean] : s.frames.back().means) results.set(name, mean.mean());
+  for (const auto& [name, mean] : s.frames.back().means.entries()) results.set(name, mean.mean());
   for (std::size_t i = 0; i < s.metrics.size(); ++i) {
     metric(i, "compute", [&] {
       for (at::Tensor& sum : s.metrics[i]->sums()) s.context.world().all_reduce(sum, World::Reduce::sum);

@@ -111,4 +111,35 @@ double MeanMeter::mean() const {
 
 void MeanMeter::reset() { *this = MeanMeter(); }
 
+void FieldMeans::add(const Fields& fields, double weight) {
+  // Names come in the same order nearly always: the search is for the time when there is one more.
+  std::size_t at = 0;
+  for (const auto& [name, value] : fields.entries()) {
+    const auto* tensor = std::get_if<at::Tensor>(&value);
+    const auto* number = std::get_if<double>(&value);
+    if (!(tensor != nullptr && tensor->defined() && tensor->dim() == 0) && number == nullptr) continue;
+    if (at >= entries_.size() || entries_[at].first != name) {
+      at = 0;
+      while (at < entries_.size() && entries_[at].first != name) ++at;
+      if (at == entries_.size()) entries_.emplace_back(name, MeanMeter{});
+    }
+    if (tensor != nullptr)
+      entries_[at].second.add(*tensor, weight);
+    else
+      entries_[at].second.add(*number, weight);
+    ++at;
+  }
+}
+
+const MeanMeter* FieldMeans::find(std::string_view name) const {
+  for (const auto& entry : entries_) {
+    if (entry.first == name) return &entry.second;
+  }
+  return nullptr;
+}
+
+void FieldMeans::reset() {
+  for (auto& entry : entries_) entry.second.reset();
+}
+
 }  // namespace gantry

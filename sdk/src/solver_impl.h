@@ -36,7 +36,7 @@ struct Frame {
   const Batch* batch = nullptr;
   Outputs outputs;
   Fields log_values;
-  std::vector<std::pair<std::string, MeanMeter>> means;  ///< of the outputs, over the phase
+  FieldMeans means;  ///< of the outputs, over the phase
 };
 
 struct Solver::Impl final : StepEngine::Observer {
@@ -56,7 +56,7 @@ struct Solver::Impl final : StepEngine::Observer {
   std::unique_ptr<StepEngine> engine;
   std::vector<std::unique_ptr<HookInstance>> hooks;  ///< every instance once, by priority
   std::array<std::vector<HookInstance*>, 3> hooks_of;
-  ComponentInfo solvers_own_model;  ///< what set_model leaves model_info at
+  ComponentInfo solvers_own_model;  ///< what model_info is where a derived class built the model
   const ComponentInfo* model_info = nullptr;
   const ComponentInfo* optimizer_info = nullptr;
   const ComponentInfo* scheduler_info = nullptr;

@@ -22,16 +22,6 @@ using gantry::Transform;
 
 namespace {
 
-template <class F>
-std::string config_error(F f) {
-  try {
-    f();
-  } catch (const gantry::ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 gantry::Config normalization(const std::vector<std::string>& mean, const std::vector<std::string>& std) {
   return map_config({{"MEAN", list_config(mean)}, {"STD", list_config(std)}});
 }
@@ -79,9 +69,10 @@ TEST_CASE("Normalize refuses lists of other lengths than there are channels and 
   Batch batch;
   batch.ids = {0};
   batch.set("img", at::zeros({1, 3, 2, 2}));
-  CHECK(contains(config_error([&] { normalize->apply_batch(batch, 0, 0); }), "MEAN has 2 numbers, but 'img' has 3"));
+  CHECK(contains(message_of<gantry::ConfigError>([&] { normalize->apply_batch(batch, 0, 0); }),
+                 "MEAN has 2 numbers, but 'img' has 3"));
   batch.set("img", at::zeros({1, 2, 2, 2}, at::kLong));
-  CHECK(contains(config_error([&] { normalize->apply_batch(batch, 0, 0); }), "'img'"));
+  CHECK(contains(message_of<gantry::ConfigError>([&] { normalize->apply_batch(batch, 0, 0); }), "'img'"));
 }
 
 TEST_CASE("the default sampler keeps the order or shuffles it by seed and epoch") {
@@ -224,19 +215,24 @@ TEST_CASE("the sums of accuracy are aliases so that processes can add theirs") {
 
 TEST_CASE("accuracy refuses more best classes than there are and names both numbers") {
   auto metric = accuracy({"5"});
-  const std::string text = config_error([&] { update(*metric, at::zeros({2, 3}), at::tensor({0, 1}, at::kLong)); });
+  const std::string text = message_of<gantry::ConfigError>([&] {
+    update(*metric, at::zeros({2, 3}), at::tensor({0, 1}, at::kLong));
+  });
   CHECK(contains(text, "best 5"));
   CHECK(contains(text, "only 3"));
 }
 
 TEST_CASE("accuracy refuses scores and targets that do not fit together") {
   auto metric = accuracy({"1"});
-  const std::string shapes = config_error([&] {
+  const std::string shapes = message_of<gantry::ConfigError>([&] {
     update(*metric, at::zeros({2, 3}), at::tensor({0, 1, 2}, at::kLong));
   });
   CHECK(contains(shapes, "[2, 3]"));
   CHECK(contains(shapes, "[3]"));
-  CHECK(contains(config_error([&] { update(*metric, at::zeros({2, 3}), at::zeros({2})); }), "'label'"));
+  CHECK(contains(message_of<gantry::ConfigError>([&] {
+                   update(*metric, at::zeros({2, 3}), at::zeros({2}));
+                 }),
+                 "'label'"));
   PluginUnderTest plugin("gantry-accuracy");
   CHECK(contains(plugin.config_error<Metric>("AccuracyMetric", map_config({{"KEYS", list_config({"logits"})}})),
                  "KEYS names 1 tensor"));

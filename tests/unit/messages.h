@@ -4,12 +4,12 @@
 
 #include "gantry/error.h"
 
-/// What a call throws, as text; "nothing was thrown" if nothing.
-template <class F>
+/// What a call throws, as text; "nothing was thrown" if nothing. Exceptions other than E pass.
+template <class E = gantry::Error, class F>
 std::string message_of(F f) {
   try {
     f();
-  } catch (const gantry::Error& error) {
+  } catch (const E& error) {
     return error.what();
   }
   return "nothing was thrown";

@@ -49,9 +49,8 @@ class LogHook final : public gantry::Hook {
     PhaseLog& log = of(solver);
     const gantry::Batch& batch = solver.batch();
     const double weight = batch.weight;
-    log.cursor = 0;
-    for (const auto& [name, value] : solver.outputs().entries()) log.add(name, value, weight);
-    for (const auto& [name, value] : solver.log_values().entries()) log.add(name, value, 1);
+    for (gantry::FieldMeans* means : {&log.window, &log.phase}) means->add(solver.outputs(), weight);
+    for (gantry::FieldMeans* means : {&log.window_values, &log.phase_values}) means->add(solver.log_values(), 1);
     log.samples += batch.size();
     ++log.iterations;
     if (interval_ > 0 && (solver.iter() + 1) % interval_ == 0) print(solver, log, solver.iter() + 1);
@@ -64,36 +63,12 @@ class LogHook final : public gantry::Hook {
   }
 
  private:
-  struct Average {
-    std::string name;
-    gantry::MeanMeter window, phase;
-  };
   struct PhaseLog {
     Clock::time_point start, window_start, last_end;
     double window_data_seconds = 0;
     int64_t samples = 0, iterations = 0;  // since the last line
-    std::vector<Average> averages;
-    std::size_t cursor = 0;
-
-    void add(const std::string& name, const gantry::Value& value, double weight) {
-      const auto* tensor = std::get_if<at::Tensor>(&value);
-      const auto* number = std::get_if<double>(&value);
-      if (!(tensor != nullptr && tensor->defined() && tensor->dim() == 0) && number == nullptr) return;
-      // Names come in the same order nearly always: the search is for the iteration that has one more.
-      if (cursor >= averages.size() || averages[cursor].name != name) {
-        cursor = 0;
-        while (cursor < averages.size() && averages[cursor].name != name) ++cursor;
-        if (cursor == averages.size()) averages.push_back({name, {}, {}});
-      }
-      Average& average = averages[cursor++];
-      if (tensor != nullptr) {
-        average.window.add(*tensor, weight);
-        average.phase.add(*tensor, weight);
-      } else {
-        average.window.add(*number, weight);
-        average.phase.add(*number, weight);
-      }
-    }
+    // Of the outputs, and of what hooks log; since the last line, and since the phase began.
+    gantry::FieldMeans window, phase, window_values, phase_values;
   };
 
   PhaseLog& of(const gantry::Solver& solver) { return logs_[static_cast<int>(solver.mode())]; }
@@ -108,6 +83,18 @@ class LogHook final : public gantry::Hook {
     return text + gantry::mode_name(solver.mode());
   }
 
+  /// " loss 0.9123 (1.3120)" for each value that came since the last line; forgets those.
+  static std::string averages(gantry::FieldMeans& window, const gantry::FieldMeans& phase) {
+    std::string text;
+    for (const auto& [name, mean] : window.entries()) {
+      if (mean.weight() == 0) continue;
+      text += " " + name + " " + gantry::short_number(mean.mean()) + " (" +
+              gantry::short_number(phase.find(name)->mean()) + ")";
+    }
+    window.reset();
+    return text;
+  }
+
   /// epoch 1/5 train [ 50/469] loss 0.9123 (1.3120) lr 0.0500 | 85012 samples/s, data 3 %
   void print(gantry::Solver& solver, PhaseLog& log, int64_t iterations_done) {
     const Clock::time_point now = Clock::now();
@@ -115,12 +102,7 @@ class LogHook final : public gantry::Hook {
     std::string done = std::to_string(iterations_done);
     done.insert(0, total.size() - std::min(total.size(), done.size()), ' ');
     std::string line = head(solver) + " [" + done + "/" + total + "]";
-    for (Average& average : log.averages) {
-      if (average.window.weight() == 0) continue;
-      line += " " + average.name + " " + gantry::short_number(average.window.mean()) + " (" +
-              gantry::short_number(average.phase.mean()) + ")";
-      average.window.reset();
-    }
+    line += averages(log.window, log.phase) + averages(log.window_values, log.phase_values);
     for (const auto& [name, value] : solver.collect_log_vars().entries())
       line += " " + name + " " + gantry::short_number(value);
     const double seconds = seconds_between(log.window_start, now);

@@ -91,7 +91,7 @@ class GANTRY_API BaseSolver {
   Solver& solver() { return *solver_; }
   const Config& config() const { return config_; }
   Context& context() { return context_; }
-  std::shared_ptr<Model> model() { return model_; }
+  std::shared_ptr<Model> model();
 
   // Room for members to come, so that plugins built today keep working.
   virtual void reserved_0();
@@ -122,7 +122,6 @@ class GANTRY_API BaseSolver {
   Config config_;
   Context& context_;
   std::unique_ptr<Solver> solver_;
-  std::shared_ptr<Model> model_;
 };
 
 }  // namespace gantry

@@ -84,4 +84,19 @@ class GANTRY_API MeanMeter {
   at::Tensor device_sum_;
 };
 
+/// The weighted mean of every number among some fields (0-dim tensors and doubles), by name, in the order in
+/// which names were first seen. Costs what its meters cost: nothing waits for a device. Not thread-safe.
+class GANTRY_API FieldMeans {
+ public:
+  void add(const Fields& fields, double weight);
+  const std::vector<std::pair<std::string, MeanMeter>>& entries() const& { return entries_; }
+  std::vector<std::pair<std::string, MeanMeter>> entries() && { return std::move(entries_); }  ///< of a temporary
+  const MeanMeter* find(std::string_view name) const;  ///< nullptr for a name that was never seen
+  /// Forgets the values and keeps the names.
+  void reset();
+
+ private:
+  std::vector<std::pair<std::string, MeanMeter>> entries_;
+};
+
 }  // namespace gantry
