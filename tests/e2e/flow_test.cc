@@ -247,3 +247,11 @@ TEST_CASE("training without MAX_EPOCHS is refused before anything is written") {
   CHECK(run.result.err.find("MAX_EPOCHS is needed with TRAIN_DATA") != std::string::npos);
   CHECK(run.dir.list() == std::vector<std::string>{"small.yaml"});
 }
+
+TEST_CASE("a solver that builds no model is told so and leaves nothing behind") {
+  const Training run({"SOLVER.NAME=test/NoModelSolver"}, 1);
+  INFO(run.result.describe());
+  CHECK(run.result.err.find("solver test/NoModelSolver built no model: construct_model must call set_model") !=
+        std::string::npos);
+  CHECK_FALSE(run.dir.has("work"));
+}
