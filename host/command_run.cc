@@ -13,6 +13,7 @@
 #include "host/console_log.h"
 #include "host/plugin_catalogue.h"
 #include "host/search_path.h"
+#include "host/signals.h"
 #include "host/yaml_reader.h"
 
 /// run and check: what needs a whole configuration.
@@ -54,11 +55,13 @@ Job prepare(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log) 
   return job;
 }
 
-RunReport run(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log) {
+RunReport run(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log, Signals& signals) {
   const Job job = prepare(arguments, log);
   if (job.problems.empty()) {
     RunOptions options;
     options.dry_run = arguments.has("dry-run");
+    // A dry run saves nothing, so that there is nothing to wait for.
+    if (!options.dry_run) options.interrupts = &signals;
     return run_session(job.config, *job.catalogue, log, options);
   }
   const ConfigError& first = job.problems.front();
@@ -82,11 +85,18 @@ void keep_freed_memory() {
 
 int command_run(const std::vector<std::string>& words) {
   keep_freed_memory();
-  Arguments arguments("run", "CONFIG [KEY=VALUE...]",
-                      "Trains, evaluates or tests as CONFIG says. KEY=VALUE replaces a value of it, for example\n"
-                      "SOLVER.OPTIMIZER.LEARNING_RATE=0.1 or SOLVER.TRAIN_HOOKS[LogHook].LOG_INTERVAL=5.\n"
-                      "Exit codes: 0 done, 1 training failed, 2 configuration or plugin error, 3 internal error,\n"
-                      "75 paused.");
+  Arguments arguments(
+      "run", "CONFIG [KEY=VALUE...]",
+      "Trains, evaluates or tests as CONFIG says. KEY=VALUE replaces a value of it, for example\n"
+      "SOLVER.OPTIMIZER.LEARNING_RATE=0.1 or SOLVER.TRAIN_HOOKS[LogHook].LOG_INTERVAL=5.\n"
+      "\n"
+      "With a CheckpointHook in CONFIG, SIGINT (Ctrl-C), SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 save and\n"
+      "pause. SOLVER.RESUME_FROM=auto goes on at the newest checkpoint in WORK_DIR, or begins when there\n"
+      "is none:\n"
+      "  gantry run CONFIG SOLVER.RESUME_FROM=auto\n"
+      "\n"
+      "Exit codes: 0 done, 1 training failed, 2 configuration or plugin error, 3 internal error,\n"
+      "75 paused, with a complete checkpoint.");
   arguments.flag("dry-run", "two iterations of each phase, in a temporary WORK_DIR")
       .flag("json", "log to stderr, and end stdout with one line of JSON")
       .plugin_dirs()
@@ -95,14 +105,16 @@ int command_run(const std::vector<std::string>& words) {
   const bool json = arguments.has("json");
   const auto log = std::make_shared<ConsoleLog>(json ? ConsoleLog::Stream::err : ConsoleLog::Stream::out,
                                                 arguments.log_level_value());
+  Signals signals;
   RunReport report;
   try {
-    report = run(arguments, log);
+    report = run(arguments, log, signals);
   } catch (...) {
     report.exit_code = kExitInternalError;
     report.error = "internal error: " + current_exception_message();
     std::cerr << report.error << std::endl;
   }
+  log->status({});
   if (json) std::cout << report.json() << std::endl;
   return report.exit_code;
 }

@@ -4,9 +4,15 @@
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/dist_sink.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <string_view>
 
 #include "gantry/error.h"
 #include "gantry/text.h"
@@ -22,6 +28,18 @@ constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::l
 constexpr const char* kPrefixes[] = {"debug: ", "", "warning: ", "error: "};
 
 spdlog::level::level_enum spdlog_level(LogLevel level) { return kLevels[static_cast<int>(level)]; }
+
+bool is_terminal(std::FILE* stream) {
+  const char* name = std::getenv("TERM");
+  return name != nullptr && *name != '\0' && std::string_view(name) != "dumb" && ::isatty(::fileno(stream)) == 1;
+}
+
+/// The characters that fit in one line, the last column left free: some terminals begin a new line after it.
+std::size_t usable_width(std::FILE* stream) {
+  struct winsize size {};
+  const bool known = ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col - 1u : 79u;
+}
 
 template <class Sink>
 spdlog::sink_ptr console_sink() {
@@ -47,14 +65,30 @@ struct ConsoleLog::Impl {
   // Errors go to stderr whatever the rest does; the file gets everything.
   std::shared_ptr<spdlog::sinks::dist_sink_mt> files = std::make_shared<spdlog::sinks::dist_sink_mt>();
   spdlog::logger lines{"gantry", files}, errors{"gantry", files};
-  // Guards what follows, and the order of lines while the file is being opened.
+  std::FILE* console = nullptr;
+  bool interactive = false;
+  // Guards what follows, the order of lines while the file is being opened, and what stands on the terminal.
   std::mutex mutex;
+  std::string status;
   spdlog::sink_ptr file;
   std::deque<Line> kept;
+
+  void erase_status() {
+    if (status.empty()) return;
+    std::fputs("\r\x1b[K", console);
+    std::fflush(console);
+  }
+  void draw_status() {
+    if (status.empty()) return;
+    std::fwrite(status.data(), 1, std::min(status.size(), usable_width(console)), console);
+    std::fflush(console);
+  }
 };
 
 ConsoleLog::ConsoleLog(Stream stream, LogLevel threshold) : impl_(std::make_unique<Impl>()) {
   impl_->threshold = threshold;
+  impl_->console = stream == Stream::err ? stderr : stdout;
+  impl_->interactive = is_terminal(impl_->console);
   const auto err = console_sink<spdlog::sinks::ansicolor_stderr_sink_mt>();
   impl_->errors.sinks().push_back(err);
   impl_->lines.sinks().push_back(stream == Stream::err ? err : console_sink<spdlog::sinks::ansicolor_stdout_sink_mt>());
@@ -65,7 +99,7 @@ ConsoleLog::ConsoleLog(Stream stream, LogLevel threshold) : impl_(std::make_uniq
   }
 }
 
-ConsoleLog::~ConsoleLog() = default;
+ConsoleLog::~ConsoleLog() { status({}); }
 
 bool ConsoleLog::enabled(LogLevel level) const { return level >= impl_->threshold; }
 
@@ -75,11 +109,24 @@ void ConsoleLog::write(LogLevel level, std::string_view source, std::string_view
   if (!source.empty()) line.text += cat("[", source, "] ");
   line.text += message;
   const std::lock_guard lock(impl_->mutex);
+  // Whatever stream the line goes to: both mostly lead to one terminal.
+  impl_->erase_status();
   (level == LogLevel::error ? impl_->errors : impl_->lines)
       .log(line.time, {}, spdlog_level(level), spdlog::string_view_t(line.text));
+  impl_->draw_status();
   if (impl_->file != nullptr) return;
   impl_->kept.push_back(std::move(line));
   if (impl_->kept.size() > kMaxKeptLines) impl_->kept.pop_front();
+}
+
+bool ConsoleLog::interactive() const { return impl_->interactive; }
+
+void ConsoleLog::status(std::string_view line) {
+  if (!impl_->interactive) return;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->erase_status();
+  impl_->status = line.substr(0, line.find('\n'));
+  impl_->draw_status();
 }
 
 void ConsoleLog::open_file(const std::string& path) {

@@ -7,8 +7,8 @@
 
 namespace gantry::host {
 
-/// The program's one log: short lines on the terminal, and once opened also a file. The only part of the
-/// host that knows spdlog. Any thread.
+/// The program's one log: short lines on the terminal, below them a status line, and once opened also a file. The only
+/// part of the host that knows spdlog. Any thread.
 class ConsoleLog final : public LogSink {
  public:
   enum class Stream { out, err };
@@ -19,6 +19,10 @@ class ConsoleLog final : public LogSink {
   void write(LogLevel level, std::string_view source, std::string_view message) override;
   /// Throws gantry::Error when the file cannot be written.
   void open_file(const std::string& path) override;
+
+  /// Whether `stream` is a terminal that can erase a line.
+  bool interactive() const override;
+  void status(std::string_view line) override;
 
  private:
   struct Impl;

@@ -89,6 +89,9 @@ std::vector<const ComponentEntry*> read_entries(const PluginInfo* info, const Pl
 PluginCatalogue::PluginCatalogue(PluginIndex index, Logger logger)
     : index_(std::move(index)), logger_(std::move(logger)) {}
 
+PluginCatalogue::PluginCatalogue(const std::vector<std::string>& plugin_dirs, Logger logger)
+    : PluginCatalogue(PluginIndex(search_path(plugin_dirs, Config())), std::move(logger)) {}
+
 const ComponentInfo* PluginCatalogue::find(const std::string& kind, const std::string& name, const std::string& pinned,
                                            const SourceLocation& asked_by) {
   const Wanted wanted{kind, name, asked_by};
@@ -104,7 +107,8 @@ const PluginFile* PluginCatalogue::choose(const Wanted& wanted) {
   if (files.empty()) return nullptr;
   const PluginFile* first = files.front();
   const auto line = [](const PluginFile& file) {
-    return cat(file.path, " (", file.title(), file.differences.empty() ? "" : "; ", text(file.differences), ")");
+    return cat(file.path, " (", file.title(), file.differences.empty() ? "" : "; ", differences_text(file.differences),
+               ")");
   };
   std::string others;
   bool ambiguous = false;
@@ -133,7 +137,7 @@ const PluginFile* PluginCatalogue::pin(const Wanted& wanted, const std::string& 
   if (found == nullptr) found = &pinned_.emplace_back(std::move(file));
   if (!found->note) refuse(wanted, *found, {{"reason", found->skipped}});
   if (found->component(wanted.kind, wanted.name) == nullptr)
-    refuse(wanted, *found, {{"reason", "it provides no such component; it provides " + provides(*found->note)}});
+    refuse(wanted, *found, {{"reason", "it provides no such component; it provides " + found->provides()}});
   return found;
 }
 
@@ -194,6 +198,16 @@ const PluginCatalogue::Loaded& PluginCatalogue::load(const PluginFile& file) {
     loaded.failure = current_exception_message();
   }
   return loaded;
+}
+
+ComponentInfo PluginCatalogue::listed(const std::string& kind, const std::string& name) {
+  try {
+    return *find(kind, name, "", {"gantry list", 0, 0});
+  } catch (const ConfigError&) {
+    const PluginFile& file = *index_.providers(kind, name).front();
+    return {kind,      name, "(cannot be used: see gantry plugins list)", file.note->name, file.note->version,
+            file.path, {}};
+  }
 }
 
 std::vector<std::string> PluginCatalogue::names(const std::string& kind) const { return index_.names(kind); }

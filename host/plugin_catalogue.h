@@ -20,11 +20,16 @@ namespace gantry::host {
 class PluginCatalogue final : public Catalogue {
  public:
   PluginCatalogue(PluginIndex index, Logger logger);
+  /// Of the whole search path, where there is no configuration; `plugin_dirs`: --plugin-dir.
+  PluginCatalogue(const std::vector<std::string>& plugin_dirs, Logger logger);
 
   const ComponentInfo* find(const std::string& kind, const std::string& name, const std::string& pinned,
                             const SourceLocation& asked_by) override;
   std::vector<std::string> names(const std::string& kind) const override;
   std::string hint(const std::string& kind, const std::string& name) const override;
+
+  /// What lists show of a component that some plugin provides: also of one that cannot be used.
+  ComponentInfo listed(const std::string& kind, const std::string& name);
 
   const PluginIndex& index() const { return index_; }
 

@@ -1,13 +1,10 @@
 #include "host/plugin_index.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
 #include <utility>
 
-#include "gantry/kinds.h"
 #include "gantry/text.h"
 
 namespace gantry::host {
@@ -21,35 +18,6 @@ bool is_directory(const std::string& path) {
 }
 
 }  // namespace
-
-std::string PluginFile::title() const { return note ? cat(note->name, " ", note->version) : std::string(); }
-
-const ComponentNote* PluginFile::component(const std::string& kind, const std::string& name) const {
-  if (note)
-    for (const ComponentNote& component : note->components)
-      if (component.kind == kind && component.name == name) return &component;
-  return nullptr;
-}
-
-PluginFile read_plugin_file(const std::string& path) {
-  PluginFile file;
-  file.path = path;
-  if (struct stat status{}; ::stat(path.c_str(), &status) == 0) {
-    file.size = static_cast<uint64_t>(status.st_size);
-    file.device = status.st_dev;
-    file.inode = status.st_ino;
-  }
-  NoteResult result = read_plugin_note(path);
-  file.note = std::move(result.note);
-  file.skipped = std::move(result.reason);
-  if (file.note) file.differences = compare_build(*file.note);
-  return file;
-}
-
-bool is_copy(const PluginFile& a, const PluginFile& b) {
-  return a.note && b.note && !a.note->build_id.empty() && a.note->build_id == b.note->build_id && a.size == b.size &&
-         a.note->text == b.note->text;
-}
 
 PluginIndex::PluginIndex(std::vector<std::string> directories) : directories_(std::move(directories)) {
   for (const std::string& directory : directories_)
@@ -109,12 +77,7 @@ std::vector<const ComponentNote*> PluginIndex::components() const {
 }
 
 std::string PluginIndex::status(const PluginFile& file) const {
-  if (!file.note) return "skipped: " + file.skipped;
-  std::vector<Difference> differences = file.differences;
-  for (const ComponentNote& component : file.note->components)
-    if (auto difference = compare_kind(component))
-      differences.push_back({cat(component.kind, " '", component.name, "'"), difference->verdict});
-  if (!differences.empty()) return "incompatible: " + text(differences);
+  if (std::string problem = file.problem(); !problem.empty()) return problem;
   for (const ComponentNote& component : file.note->components) {
     for (const PluginFile* other : providers(component.kind, component.name)) {
       if (other == &file) continue;
@@ -131,12 +94,6 @@ std::string PluginIndex::directories_text() const {
   for (const std::string& directory : directories_)
     out += cat("  ", directory, is_directory(directory) ? "\n" : " (does not exist)\n");
   return out;
-}
-
-std::vector<std::string> known_kinds() {
-  return {KindOf<BaseSolver>::name, KindOf<Hook>::name,        KindOf<Model>::name,   KindOf<Module>::name,
-          KindOf<Loss>::name,       KindOf<Dataset>::name,     KindOf<Sampler>::name, KindOf<Transform>::name,
-          KindOf<Optimizer>::name,  KindOf<LrScheduler>::name, KindOf<Metric>::name};
 }
 
 }  // namespace gantry::host

@@ -1,32 +1,11 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "host/elf_note.h"
-#include "host/handshake.h"
+#include "gantry/plugin_file.h"
 
 namespace gantry::host {
-
-/// A file that is, or looks like, a plugin; known from its bytes alone.
-struct PluginFile {
-  std::string path;  ///< absolute
-  uint64_t size = 0, device = 0, inode = 0;
-  std::optional<PluginNote> note;  ///< absent: not a plugin, `skipped` says why
-  std::string skipped;
-  std::vector<Difference> differences;  ///< any: it cannot be loaded
-
-  /// "acme-gradnorm 1.0.0"
-  std::string title() const;
-  const ComponentNote* component(const std::string& kind, const std::string& name) const;
-};
-
-PluginFile read_plugin_file(const std::string& path);
-
-/// Whether one is a copy of the other: same build, same size, same note.
-bool is_copy(const PluginFile& a, const PluginFile& b);
 
 /// All plugins in the search path: which there are and what they provide. Loads nothing.
 /// In each directory *.so, not in folders below, in bytewise order; one file once, whatever links to it.
@@ -55,8 +34,5 @@ class PluginIndex final {
   std::vector<std::string> directories_;
   std::vector<PluginFile> files_;
 };
-
-/// The kinds that this program's SDK knows, in the order of a configuration.
-std::vector<std::string> known_kinds();
 
 }  // namespace gantry::host

@@ -15,6 +15,12 @@ void BaseSolver::declare(Parameters& p) {
       .no_effect_on_result()
       .help("Where everything that the run writes goes; relative to the current directory.");
   p.add<std::string>("LOG_FILE", "log.txt").no_effect_on_result().help("Name of the log file, in WORK_DIR.");
+  p.optional<std::string>("RESUME_FROM")
+      .not_empty()
+      .no_effect_on_result()
+      .help(
+          "The checkpoint to go on from, a path; or auto: the newest valid one in WORK_DIR, none at all being a start "
+          "afresh. Without TRAIN_DATA only the model is taken.");
   p.optional<int64_t>("MAX_EPOCHS").at_least(1).help("Training ends after this many epochs. Needed with TRAIN_DATA.");
   p.add<Interval>("EVAL_INTERVAL", Interval{1, Interval::Unit::epochs})
       .unit("epochs")
@@ -107,6 +113,9 @@ void BaseSolver::construct_hook() {
       instance->eval = dynamic_cast<EvalObserver*>(instance->hook.get());
       instance->exception = dynamic_cast<ExceptionObserver*>(instance->hook.get());
       instance->stateful = dynamic_cast<Stateful*>(instance->hook.get());
+      instance->resume = dynamic_cast<ResumeObserver*>(instance->hook.get());
+      instance->checkpoint = dynamic_cast<CheckpointObserver*>(instance->hook.get());
+      instance->learning_rate = dynamic_cast<LearningRateHook*>(instance->hook.get());
       for (Mode mode : modes) s.hooks_of[static_cast<int>(mode)].push_back(instance.get());
       s.hooks.push_back(std::move(instance));
     }
@@ -114,6 +123,11 @@ void BaseSolver::construct_hook() {
   const auto by_priority = [](const auto& a, const auto& b) { return a->priority < b->priority; };
   std::stable_sort(s.hooks.begin(), s.hooks.end(), by_priority);
   for (auto& list : s.hooks_of) std::stable_sort(list.begin(), list.end(), by_priority);
+  for (auto& hook : s.hooks) {
+    if (hook->learning_rate == nullptr) continue;
+    s.learning_rate_hooks.push_back(hook.get());
+    s.fractional_epochs |= hook->learning_rate->fractional_epochs();
+  }
 }
 
 void BaseSolver::construct_data() {

@@ -1,15 +1,20 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include "evaluation_scope.h"
 #include "flops.h"
 #include "gantry/text.h"
+#include "rng_state.h"
 #include "solver_impl.h"
 
 // The loops. What must stay true: counters advance only after the hooks of an iteration; a save point is
-// reached only with no window open; an evaluation leaves training as it found it, also when it throws.
+// reached only with no window open; an evaluation leaves training as it found it, also when it throws; `phase` names what
+// comes next wherever a save point is reached.
 
 namespace gantry {
 
@@ -37,7 +42,7 @@ std::string names_of(const Outputs& outputs) {
 }
 
 /// What a dataset or a transform throws comes without the place in the run, which loader threads don't know.
-bool next_batch(const Solver::Impl& s, Loader& loader, Batch& batch) {
+bool next_batch(Solver::Impl& s, Loader& loader, Batch& batch) {
   try {
     return loader.next(batch);
   } catch (const ComponentError& error) {
@@ -46,6 +51,17 @@ bool next_batch(const Solver::Impl& s, Loader& loader, Batch& batch) {
     origin.iteration = s.total_iter[static_cast<int>(s.mode())];
     throw ComponentError(std::move(origin), error.cause());
   }
+}
+
+/// Waits for the next batch. Returns false when a signal came meanwhile and `may_stop`.
+template <class MayStop>
+bool wait_for_data(Solver::Impl& s, Loader& loader, MayStop&& may_stop) {
+  if (!s.armed) return true;
+  while (!loader.wait(std::chrono::milliseconds(50))) {
+    s.poll_interrupts();
+    if (s.stop == Stop::pause && may_stop()) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -58,6 +74,43 @@ void BaseSolver::before_solve() {
     s.call(*hook, "before_solve", [&] { hook->hook->before_solve(*solver_); });
     hook->started = true;
   }
+  resume();
+  if (s.interrupts == nullptr || !s.signals_wanted || data(Mode::train) == nullptr) return;
+  s.interrupts->arm();
+  s.armed = true;
+  s.logger.info("signals armed: SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 save a checkpoint and pause the run");
+}
+
+void BaseSolver::resume() {
+  Solver::Impl& s = solver_->impl();
+  const auto& from = services_of(context_).resume;
+  if (!from.has_value()) return;
+  try {
+    if (data(Mode::train) == nullptr || context_.dry_run())
+      load_model(read_checkpoint(*from, "model"));
+    else
+      load_checkpoint(read_checkpoint(*from));
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const ComponentError&) {
+    throw;
+  } catch (const Error& error) {
+    throw config_.error("RESUME_FROM", cat(from->path, ": ", error.what()));
+  }
+  s.last_checkpoint = from->path;
+  if (data(Mode::train) == nullptr || context_.dry_run()) return;
+  if (s.entry.has_value() && s.epoch > s.max_epochs)
+    throw config_.error("MAX_EPOCHS", cat("MAX_EPOCHS is ", s.max_epochs, ", and ", from->path,
+                                          " was saved within epoch ", s.epoch, ": raise MAX_EPOCHS"));
+  if (const auto& restored = services_of(context_).restored) restored();
+  const RngState random = RngState::now();
+  for (auto& hook : s.hooks)
+    if (hook->resume != nullptr) s.call(*hook, "on_resume", [&] { hook->resume->on_resume(*solver_); });
+  random.restore();
+  if (s.served == Stop::finish)
+    s.logger.info("a hook had finished this run before it was saved: no more epochs");
+  else if (!s.entry.has_value() && s.epoch >= s.max_epochs)
+    s.logger.info(cat("all ", s.max_epochs, " epochs are trained already; a larger MAX_EPOCHS trains on"));
 }
 
 void BaseSolver::after_solve() {
@@ -100,24 +153,55 @@ Scalars BaseSolver::collect_log_vars() {
 
 // --- save points ---
 
-void BaseSolver::save_point(SavePoint) {
-  Solver::Impl& s = solver_->impl();
-  World::Control mine;
-  mine.save = s.save_requested;
-  mine.stop = static_cast<int>(s.stop);
-  const World::Control all = context_.world().control(mine);
-  if (all.save != 0) {
-    s.logger.debug(cat("a checkpoint was asked for (", s.save_why, "); this solver writes none"));
-    s.save_requested = false;
-  }
-  if (all.stop != 0 && !s.stop_served) {
-    s.stop = static_cast<Stop>(all.stop);
-    s.stop_served = true;
-    s.logger.info(cat("stopping: ", s.stop_why.empty() ? "another process asked for it" : s.stop_why));
-  }
+void Solver::Impl::poll_interrupts() {
+  if (!armed || stop == Stop::pause) return;
+  const char* signal = interrupts->pending();
+  if (signal == nullptr) return;
+  base.solver().request_stop(Stop::pause, signal);
+  logger.info(cat(signal, ": saving a checkpoint and pausing, as soon as nothing is half done"));
 }
 
-bool BaseSolver::stopping() const { return solver_->impl().stop_served; }
+void Solver::Impl::write_checkpoint() {
+  CheckpointInfo info;
+  info.iteration = total_iter[static_cast<int>(Mode::train)];
+  info.epoch = epoch;
+  info.step = engine == nullptr ? 0 : engine->steps();
+  info.phase = phase_name(phase);
+  info.why = join(save_whys, ", ");
+  info.machine = services_of(context).machine;
+  info.settings = services_of(context).settings;
+  for (Mode mode : {Mode::train, Mode::eval, Mode::test})
+    for (const auto& [name, value] : results[static_cast<int>(mode)].entries())
+      info.metrics.emplace_back(cat(mode_name(mode), "/", name), value);
+  const CheckpointInfo saved = checkpoints.save(base.save_checkpoint(), std::move(info));
+  save_whys.clear();
+  last_checkpoint = saved.path;
+  logger.info(cat("saved checkpoints/", saved.name, " (", saved.why, ")"));
+  for (auto& hook : hooks)
+    if (hook->checkpoint != nullptr)
+      call(*hook, "checkpoint_saved", [&] { hook->checkpoint->checkpoint_saved(base.solver(), saved); });
+}
+
+void BaseSolver::save_point(SavePoint) {
+  Solver::Impl& s = solver_->impl();
+  s.poll_interrupts();
+  World::Control mine;
+  mine.save = s.save_whys.empty() ? 0 : 1;
+  mine.stop = static_cast<int>(s.stop);
+  const World::Control all = context_.world().control(mine);
+  const bool trains = data(Mode::train) != nullptr;
+  if (all.stop > static_cast<int>(s.served)) {
+    s.stop = s.served = static_cast<Stop>(all.stop);
+    const std::string why = s.stop_why.empty() ? "another process asked for it" : s.stop_why;
+    s.logger.info(cat(s.pausing() ? "pausing: " : "stopping: ", why));
+    if (s.pausing() && trains) solver_->request_checkpoint(why);
+  } else if (all.save != 0 && s.save_whys.empty()) {
+    solver_->request_checkpoint("another process asked for it");
+  }
+  if (!s.save_whys.empty()) s.write_checkpoint();
+}
+
+bool BaseSolver::stopping() const { return solver_->impl().served != Stop::none; }
 
 // --- training ---
 
@@ -126,18 +210,23 @@ void BaseSolver::solve() {
   try {
     before_solve();
     if (data(Mode::train) != nullptr) {
-      while (s.epoch < s.max_epochs && !stopping()) solve_train();
+      bool entering = s.entry.has_value();
+      while (entering || (s.epoch < s.max_epochs && !stopping())) {
+        entering = false;
+        solve_train();
+      }
     } else if (data(Mode::eval) != nullptr) {
       solve_eval();
     }
-    if (s.stop != Stop::pause) {
+    if (!s.pausing() && s.phase != Phase::finished) {
       s.phase = Phase::testing_due;
       if (data(Mode::test) != nullptr) solve_test();
-      s.phase = Phase::finished;
+      if (!s.pausing()) s.phase = Phase::finished;
     }
-    s.exit_reason = s.stop == Stop::pause    ? ExitReason::paused
-                    : s.stop == Stop::finish ? ExitReason::finish_requested
-                                             : ExitReason::done;
+    if (s.armed) s.interrupts->ignore();
+    s.exit_reason = s.pausing()                 ? ExitReason::paused
+                    : s.served == Stop::finish ? ExitReason::finish_requested
+                                               : ExitReason::done;
   } catch (...) {
     s.exit_reason = ExitReason::failed;
     const std::string message = current_exception_message();
@@ -161,21 +250,36 @@ void BaseSolver::solve() {
 
 void BaseSolver::solve_train() {
   Solver::Impl& s = solver_->impl();
-  ++s.epoch;
-  s.phase = Phase::iterating;
-  PhaseScope phase(s, Mode::train, data(Mode::train)->batches_per_epoch());
-  before_epoch();
-  run_train();
-  if (s.stop_served && s.stop == Stop::pause) return;
-  s.phase = Phase::pass_done;
-  const Interval interval = config_.get<Interval>("EVAL_INTERVAL");
-  const bool last = s.epoch >= s.max_epochs || stopping();
-  if (data(Mode::eval) != nullptr && !interval.off() && (last || s.epoch % static_cast<int64_t>(interval.count) == 0)) {
-    s.phase = Phase::evaluating_due;
-    solve_eval();
+  const std::optional<Solver::Impl::Entry> entry = std::exchange(s.entry, std::nullopt);
+  if (!entry.has_value()) {
+    ++s.epoch;
+    s.phase = Phase::iterating;
+    s.data_state = s.training_data_state();
   }
-  s.phase = Phase::epoch_done;
+  PhaseScope phase(s, Mode::train, data(Mode::train)->batches_per_epoch());
+  if (entry.has_value()) {
+    s.frames.back().iter = entry->iter;
+    s.frames.back().means = entry->means;
+    s.frames.back().resumed = true;
+    s.data_state = s.training_data_state();
+  } else {
+    before_epoch();
+  }
+  if (s.phase == Phase::iterating) {
+    run_train();
+    if (s.pausing()) return;
+    const Interval interval = config_.get<Interval>("EVAL_INTERVAL");
+    const bool last = s.epoch >= s.max_epochs || stopping();
+    const bool due = data(Mode::eval) != nullptr && !interval.off() &&
+                     (last || s.epoch % static_cast<int64_t>(interval.count) == 0);
+    s.phase = due ? Phase::evaluating_due : Phase::pass_done;
+  }
+  if (s.phase == Phase::evaluating_due) {
+    solve_eval();
+    if (s.pausing()) return;
+  }
   after_epoch();
+  s.phase = Phase::epoch_done;
   save_point(SavePoint::after_epoch);
 }
 
@@ -187,12 +291,19 @@ void BaseSolver::run_train() {
   const double nominal =
       s.model->nominal_weight() > 0 ? s.model->nominal_weight() : static_cast<double>(loader.batch_size());
   int64_t& total_iter = s.total_iter[static_cast<int>(Mode::train)];
-  before_all_iter();
+  if (!s.frames.back().resumed) before_all_iter();
   s.model->train();
   const auto start = std::chrono::steady_clock::now();
-  loader.begin(s.epoch);
+  loader.begin(s.epoch, s.frames.back().iter);
+  const auto between_windows = [&] { return s.engine == nullptr || !s.engine->window_open(); };
   Batch batch;
-  while (!stopping() && next_batch(s, loader, batch)) {
+  while (!stopping()) {
+    // While data is waited for, nothing has happened since the last save point.
+    if (!wait_for_data(s, loader, between_windows)) {
+      save_point(SavePoint::after_window);
+      continue;
+    }
+    if (!next_batch(s, loader, batch)) break;
     Frame& frame = s.frames.back();
     frame.batch = &batch;
     frame.log_values.clear();
@@ -218,11 +329,11 @@ void BaseSolver::run_train() {
     ++total_iter;
     ++frame.iter;
     frame.batch = nullptr;
-    if (s.engine == nullptr || !s.engine->window_open()) save_point(SavePoint::after_window);
+    if (between_windows()) save_point(SavePoint::after_window);
   }
   loader.stop();
   s.train_time += std::chrono::steady_clock::now() - start;
-  if (s.stop_served && s.stop == Stop::pause) return;
+  if (s.pausing()) return;
   Scalars& results = s.results[static_cast<int>(Mode::train)];
   results.clear();
   for (const auto& [name, mean] : s.frames.back().means.entries()) results.set(name, mean.mean());
@@ -274,7 +385,8 @@ void run_evaluation(BaseSolver& solver, Solver::Impl& s, Mode mode, Step&& step)
   solver.before_all_iter();
   loader.begin(1);
   Batch batch;
-  while (next_batch(s, loader, batch)) {
+  const auto always = [] { return true; };
+  while (wait_for_data(s, loader, always) && next_batch(s, loader, batch)) {
     Frame& frame = s.frames.back();
     frame.batch = &batch;
     frame.log_values.clear();
@@ -288,8 +400,14 @@ void run_evaluation(BaseSolver& solver, Solver::Impl& s, Mode mode, Step&& step)
     ++total_iter;
     ++frame.iter;
     frame.batch = nullptr;
+    s.poll_interrupts();
+    if (s.stop == Stop::pause) break;
   }
   loader.stop();
+  if (s.stop == Stop::pause) {
+    s.frames.back().abandoned = true;
+    return;
+  }
   Scalars& results = s.results[static_cast<int>(mode)];
   results.clear();
   for (const auto& [name, mean] : s.frames.back().means.entries()) results.set(name, mean.mean());
@@ -317,16 +435,29 @@ void BaseSolver::solve_test() { solve_evaluation(Mode::test, &BaseSolver::run_te
 
 void BaseSolver::solve_evaluation(Mode mode, void (BaseSolver::*run)(), SavePoint afterwards) {
   Solver::Impl& s = solver_->impl();
+  // An evaluation that a pause cuts short has not been: it runs again from its start.
+  const State components_before = copied(s.component_states());
+  const int64_t iterations_before = s.total_iter[static_cast<int>(mode)];
+  bool abandoned = false;
   {
     EvaluationScope evaluation(*s.model);
     at::NoGradGuard no_grad;
     PhaseScope phase(s, mode, data(mode)->batches_per_epoch());
     before_epoch();
     (this->*run)();
-    after_epoch();
+    abandoned = s.frames.back().abandoned;
+    if (!abandoned) after_epoch();
+  }
+  if (abandoned) {
+    s.total_iter[static_cast<int>(mode)] = iterations_before;
+    s.load_component_states(components_before);
+    save_point(SavePoint::after_abandoned_evaluation);
+    return;
   }
   log_results(s, mode);
   s.tell_evaluated(mode);
+  if (s.phase == Phase::evaluating_due) s.phase = Phase::pass_done;
+  if (s.phase == Phase::testing_due) s.phase = Phase::finished;
   save_point(afterwards);
 }
 

@@ -13,6 +13,9 @@ Stateful::~Stateful() = default;
 int Stateful::state_version() const { return 1; }
 ResumeObserver::~ResumeObserver() = default;
 ExceptionObserver::~ExceptionObserver() = default;
+CheckpointObserver::~CheckpointObserver() = default;
+LearningRateHook::~LearningRateHook() = default;
+bool LearningRateHook::fractional_epochs() const { return false; }
 Recorder::~Recorder() = default;
 
 }  // namespace gantry

@@ -1,11 +1,17 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gantry/catalogue.h"
+#include "gantry/checkpoint.h"
 #include "gantry/context.h"
+#include "gantry/session.h"
 #include "gantry/world.h"
 
 namespace gantry {
@@ -19,6 +25,10 @@ struct Services {
   c10::Device device{c10::DeviceType::CPU};
   std::string work_dir;
   bool dry_run = false;
+  Interrupts* interrupts = nullptr;
+  std::optional<CheckpointInfo> resume;  ///< what the run goes on from: verified
+  std::function<void()> restored;        ///< called, if set, once all of it is taken
+  std::vector<std::pair<std::string, std::string>> machine, settings;  ///< for each checkpoint's account
   /// One per component, kept until the end: components may hold references.
   std::deque<Context> contexts;
 

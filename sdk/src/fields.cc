@@ -5,7 +5,9 @@
 
 #include "cpu_scalar.h"
 #include "gantry/error.h"
+#include "gantry/state.h"
 #include "gantry/text.h"
+#include "ordered_paths.h"
 #include "tensor_text.h"
 
 namespace gantry {
@@ -93,6 +95,7 @@ void MeanMeter::add(const at::Tensor& value, double weight) {
   if (!device_sum_.defined()) {
     device_sum_ = value.detach().to(at::kDouble).mul(weight);
   } else {
+    if (device_sum_.device() != value.device()) device_sum_ = device_sum_.to(value.device());  // after load_state
     device_sum_.add_(value.detach().to(device_sum_.options()), weight);
   }
 }
@@ -140,6 +143,32 @@ const MeanMeter* FieldMeans::find(std::string_view name) const {
 
 void FieldMeans::reset() {
   for (auto& entry : entries_) entry.second.reset();
+}
+
+State FieldMeans::state() const {
+  State state;
+  std::size_t index = 0;
+  for (const auto& [name, mean] : entries_) {
+    const std::string path = order_prefix(index++) + name;
+    state.set_double(path + "/sum", mean.sum_);
+    state.set_double(path + "/weight", mean.weight_);
+    if (mean.device_sum_.defined()) state.set(path + "/device_sum", mean.device_sum_);
+  }
+  return state;
+}
+
+void FieldMeans::load_state(const State& state) {
+  entries_.clear();
+  constexpr std::string_view kSum = "/sum";
+  for (const std::string& leaf : ordered_paths(state)) {
+    if (!leaf.ends_with(kSum)) continue;
+    const std::string path = leaf.substr(0, leaf.size() - kSum.size());
+    MeanMeter mean;
+    mean.sum_ = state.number(leaf);
+    mean.weight_ = state.number(path + "/weight");
+    if (state.has(path + "/device_sum")) mean.device_sum_ = state.tensor(path + "/device_sum").clone();
+    entries_.emplace_back(without_order_prefix(path), std::move(mean));
+  }
 }
 
 }  // namespace gantry

@@ -42,7 +42,7 @@ int64_t Solver::Impl::steps_per_epoch() const {
 }
 
 void Solver::Impl::set_learning_rate() {
-  if (lr_scheduler == nullptr) return;
+  if (lr_scheduler == nullptr && learning_rate_hooks.empty()) return;
   const Frame& frame = frames.back();
   SchedulePosition position;
   position.step = engine->steps();
@@ -50,14 +50,20 @@ void Solver::Impl::set_learning_rate() {
       static_cast<double>(epoch - 1) + static_cast<double>(frame.iter) / static_cast<double>(frame.max_iter);
   position.total_steps = steps_per_epoch() * max_epochs;
   position.total_epochs = static_cast<double>(max_epochs);
-  position.at = schedule_counts_epochs ? static_cast<double>(epoch - 1) : static_cast<double>(position.step);
-  guarded(
-      [&] {
-        auto& groups = optimizer->groups();
-        for (std::size_t g = 0; g < groups.size(); ++g)
-          groups[g].set_lr(lr_scheduler->lr(position, groups[g].base_lr(), static_cast<int64_t>(g)));
-      },
-      [&] { return origin(*scheduler_info, {}, "lr"); });
+  if (!schedule_counts_epochs)
+    position.at = static_cast<double>(position.step);
+  else
+    position.at = fractional_epochs ? position.epoch : static_cast<double>(epoch - 1);
+  auto& groups = optimizer->groups();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    double rate = groups[g].base_lr();
+    if (lr_scheduler != nullptr)
+      rate = guarded([&] { return lr_scheduler->lr(position, rate, static_cast<int64_t>(g)); },
+                     [&] { return origin(*scheduler_info, {}, "lr"); });
+    for (HookInstance* hook : learning_rate_hooks)
+      call(*hook, "learning_rate", [&] { rate = hook->learning_rate->learning_rate(position, rate, groups[g]); });
+    groups[g].set_lr(rate);
+  }
 }
 
 void Solver::Impl::before_step() {

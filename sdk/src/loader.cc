@@ -226,6 +226,11 @@ bool Loader::next(Batch& batch) {
   return true;
 }
 
+bool Loader::wait(std::chrono::milliseconds at_most) {
+  if (!impl_->running || !impl_->workers || impl_->next_batch == impl_->batches) return true;
+  return impl_->workers->wait(at_most);
+}
+
 void Loader::stop() {
   if (impl_->workers && impl_->running) impl_->workers->stop();
   impl_->running = false;

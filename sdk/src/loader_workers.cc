@@ -77,6 +77,12 @@ void LoaderWorkers::begin(int64_t first, int64_t end) {
   work_.notify_all();
 }
 
+bool LoaderWorkers::wait(std::chrono::milliseconds at_most) {
+  std::unique_lock lock(mutex_);
+  const Slot& next = slots_[static_cast<std::size_t>(next_to_take_) % slots_.size()];
+  return done_.wait_for(lock, at_most, [&] { return next.ready; });
+}
+
 Batch LoaderWorkers::take() {
   Slot slot;
   {

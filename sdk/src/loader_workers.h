@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -24,6 +25,8 @@ class LoaderWorkers final {
 
   /// Starts on the batches first, first + 1, ..., end - 1. Nothing may be running.
   void begin(int64_t first, int64_t end);
+  /// Waits for the next of them, at most this long; returns whether `take` would not wait. There must be one.
+  bool wait(std::chrono::milliseconds at_most);
   /// The next of them, or what `make` threw for it. There must be one.
   Batch take();
   /// Waits for the batches that threads have in hand and discards all. Afterwards no thread runs `make`.

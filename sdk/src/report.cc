@@ -11,6 +11,12 @@ namespace {
 /// JSON has no NaN and no infinity.
 std::string number(double value) { return std::isfinite(value) ? number_text(value) : "null"; }
 
+std::string numbers_object(const std::vector<std::pair<std::string, double>>& values) {
+  std::vector<std::string> members;
+  for (const auto& [name, value] : values) members.push_back(cat(json_string(name), ": ", number(value)));
+  return "{" + join(members, ", ") + "}";
+}
+
 std::string text_or_null(const std::string& text) { return text.empty() ? "null" : json_string(text); }
 
 const char* status_text(RunStatus status) {
@@ -27,13 +33,11 @@ const char* status_text(RunStatus status) {
 
 }  // namespace
 
+Interrupts::~Interrupts() = default;
+
 std::string RunReport::json() const {
   std::vector<std::string> modes;
-  for (const auto& [mode, values] : metrics) {
-    std::vector<std::string> numbers;
-    for (const auto& [name, value] : values) numbers.push_back(cat(json_string(name), ": ", number(value)));
-    modes.push_back(cat(json_string(mode), ": {", join(numbers, ", "), "}"));
-  }
+  for (const auto& [mode, values] : metrics) modes.push_back(cat(json_string(mode), ": ", numbers_object(values)));
   const std::string problem = error.empty()
                                   ? "null"
                                   : json_object({{"what", json_string(error)},
@@ -48,8 +52,8 @@ std::string RunReport::json() const {
                       {"seconds", number(seconds)},
                       {"samples_per_s", number(samples_per_s)},
                       {"metrics", cat("{", join(modes, ", "), "}")},
-                      {"best", "{}"},
-                      {"checkpoint", "null"},
+                      {"best", numbers_object(best)},
+                      {"checkpoint", text_or_null(checkpoint)},
                       {"work_dir", text_or_null(work_dir)},
                       {"error", problem}});
 }

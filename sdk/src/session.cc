@@ -10,7 +10,10 @@
 
 #include "context_impl.h"
 #include "gantry/text.h"
+#include "resume_choice.h"
+#include "run_facts.h"
 #include "solver_impl.h"
+#include "work_dir.h"
 
 namespace gantry {
 
@@ -73,17 +76,48 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-/// Created only now, when everything is built: a configuration that cannot be built leaves nothing behind.
-void open_work_dir(const Config& resolved, const Services& services) {
+bool resumes_automatically(const Config& solver) {
+  return solver.has("RESUME_FROM") && solver.get<std::string>("RESUME_FROM") == "auto";
+}
+
+/// Where the run begins; the earlier results that this leaves behind are moved away, now or once it is restored.
+void prepare_start(WorkDir& work_dir, const Config& resolved, Services& services, const Logger& logger) {
   const Config solver = resolved.get<Config>("SOLVER");
-  std::error_code problem;
-  fs::create_directories(services.work_dir, problem);
-  if (problem) throw solver.error("WORK_DIR", cat("cannot create ", services.work_dir, ": ", problem.message()));
-  services.sink->open_file((fs::path(services.work_dir) / solver.get<std::string>("LOG_FILE")).string());
+  CheckpointStore store(work_dir.checkpoints());
+  store.remove_leftovers();
+  std::vector<std::string> newer;
+  if (resumes_automatically(solver)) services.resume = newest_checkpoint(store, solver, logger, newer);
+  if (!solver.has("TRAIN_DATA")) return;
+  if (!services.resume.has_value()) {
+    work_dir.retire_results(resolved);
+    return;
+  }
+  if (!resumes_automatically(solver))
+    for (const CheckpointInfo& info : store.list())
+      if (info.iteration > services.resume->iteration) newer.push_back(info.name);
+  // Not before: a checkpoint that does not fit is refused, and then nothing may have moved.
+  services.restored = [&work_dir, newer, from = services.resume->name] {
+    work_dir.retire_checkpoints(newer, from);
+    CheckpointStore(work_dir.checkpoints()).remove_broken_links();
+  };
+}
+
+void write_config_copy(const Config& resolved, const Services& services) {
   const fs::path copy = fs::path(services.work_dir) / "config.yaml";
   std::ofstream out(copy);
   out << resolved.yaml();
   if (!out.flush()) throw Error(cat("cannot write ", copy.string()));
+}
+
+void print_resume(const Services& services, const Logger& logger) {
+  if (!services.resume.has_value()) return;
+  const CheckpointInfo& from = *services.resume;
+  logger.info(
+      cat("goes on from ", from.path, ": epoch ", from.epoch, ", iteration ", from.iteration, ", saved ", from.saved));
+  if (const auto lines = fact_differences(from.settings, services.settings); !lines.empty())
+    logger.warn(cat("settings are not those of the checkpoint: ", join(lines, "; ")));
+  if (const auto lines = fact_differences(from.machine, services.machine); !lines.empty())
+    logger.warn(cat("what runs is not what saved the checkpoint, so bits may differ: ", join(lines, "; ")));
 }
 
 void print_start(BaseSolver& solver, const Services& services, const Logger& logger) {
@@ -103,6 +137,8 @@ void fill(RunReport& report, BaseSolver& solver) {
   report.epoch = s.epoch;
   report.iteration = s.total_iter[static_cast<int>(Mode::train)];
   report.seconds = std::chrono::duration<double>(s.train_time).count();
+  report.checkpoint = s.last_checkpoint;
+  report.best = s.best.entries();
   report.samples_per_s = report.seconds > 0 ? static_cast<double>(s.train_samples) / report.seconds : 0;
   for (Mode mode : {Mode::train, Mode::eval, Mode::test}) {
     const Scalars& values = s.results[static_cast<int>(mode)];
@@ -118,7 +154,10 @@ void print_summary(const RunReport& report, const Logger& logger) {
     std::snprintf(text, sizeof text, "; trained %.1f s at %.0f samples/s", report.seconds, report.samples_per_s);
     line += text;
   }
+  if (!report.checkpoint.empty()) line += cat("; last checkpoint ", report.checkpoint);
   logger.info(line);
+  if (report.status == RunStatus::interrupted && !report.checkpoint.empty())
+    logger.info("the same command with SOLVER.RESUME_FROM=auto goes on from there");
   for (const auto& [mode, values] : report.metrics) {
     std::string metrics = mode + ":";
     for (const auto& [name, value] : values) metrics += cat(" ", name, " ", short_number(value));
@@ -138,6 +177,8 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
   services.sink = sink;
   services.world = make_single_world();
   services.dry_run = options.dry_run;
+  services.interrupts = options.interrupts;
+  std::unique_ptr<WorkDir> work_dir;  // locked until the solver is gone
   std::unique_ptr<BaseSolver> solver;
   try {
     const Config solver_config = resolved.get<Config>("SOLVER");
@@ -149,19 +190,27 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
       services.work_dir = fs::absolute(solver_config.get<std::string>("WORK_DIR")).lexically_normal().string();
     }
     report.work_dir = services.work_dir;
+    if (solver_config.has("RESUME_FROM") && !resumes_automatically(solver_config))
+      services.resume = named_checkpoint(solver_config);
     Context& context = services.make_context("");
     solver = context.build<BaseSolver>(solver_config);
     solver->set_up_pre();
     solver->set_up();
-    open_work_dir(resolved, services);
+    // Only now, when everything is built: a configuration that cannot be built leaves nothing behind.
+    work_dir = std::make_unique<WorkDir>(services.work_dir, solver_config, logger);
+    prepare_start(*work_dir, resolved, services, logger);
+    sink->open_file((fs::path(services.work_dir) / solver_config.get<std::string>("LOG_FILE")).string());
+    write_config_copy(resolved, services);
+    services.machine = machine_facts(services);
+    services.settings = result_settings(resolved, catalogue);
     print_start(*solver, services, logger);
+    print_resume(services, logger);
     solver->solve();
     fill(report, *solver);
     const bool paused = solver->solver().exit_reason() == ExitReason::paused;
     report.status = paused ? RunStatus::interrupted : RunStatus::done;
     report.exit_code = paused ? 75 : 0;
     print_summary(report, logger);
-    if (paused) logger.warn("nothing was saved: this version writes no checkpoints");
   } catch (const ConfigError& error) {
     report.exit_code = 2;
     report.error = error.what();

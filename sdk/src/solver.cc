@@ -1,5 +1,8 @@
 #include "gantry/solver.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "solver_impl.h"
 
 namespace gantry {
@@ -19,7 +22,18 @@ const at::Tensor& no_tensor() {
   return empty;
 }
 
+constexpr const char* kPhaseNames[] = {"iterating", "evaluating_due", "pass_done", "epoch_done", "testing_due",
+                                       "finished"};
+
 }  // namespace
+
+const char* phase_name(Phase phase) { return kPhaseNames[static_cast<int>(phase)]; }
+
+std::optional<Phase> phase_named(std::string_view name) {
+  const auto found = std::find(std::begin(kPhaseNames), std::end(kPhaseNames), name);
+  if (found == std::end(kPhaseNames)) return std::nullopt;
+  return static_cast<Phase>(found - std::begin(kPhaseNames));
+}
 
 Solver::Solver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Solver::~Solver() = default;
@@ -29,6 +43,7 @@ int64_t Solver::epoch() const { return impl_->epoch; }
 int64_t Solver::max_epochs() const { return impl_->max_epochs; }
 int64_t Solver::iter() const { return impl_->frames.empty() ? 0 : impl_->frames.back().iter; }
 int64_t Solver::total_iter() const { return impl_->total_iter[static_cast<int>(impl_->mode())]; }
+int64_t Solver::iterations() const { return impl_->total_iter[static_cast<int>(Mode::train)]; }
 int64_t Solver::epoch_max_iter() const { return impl_->frames.empty() ? 0 : impl_->frames.back().max_iter; }
 int64_t Solver::max_steps() const { return 0; }
 int64_t Solver::total_max_iter() const {
@@ -82,12 +97,25 @@ const std::string& Solver::work_dir() const { return impl_->context.work_dir(); 
 const Logger& Solver::logger() const { return impl_->logger; }
 World& Solver::world() const { return impl_->context.world(); }
 
+const FieldMeans& Solver::phase_means() const {
+  static const FieldMeans empty;  // immutable: what is seen outside of the loops
+  const Frame* frame = impl_->top();
+  return frame == nullptr ? empty : frame->means;
+}
+void Solver::report_best(std::string_view metric, double value) { impl_->best.set(metric, value); }
+
+CheckpointStore& Solver::checkpoints() { return impl_->checkpoints; }
+void Solver::pause_on_signals() { impl_->signals_wanted = true; }
+
 void Solver::request_checkpoint(std::string_view why) {
-  impl_->save_requested = true;
-  impl_->save_why = why;
+  auto& whys = impl_->save_whys;
+  if (std::find(whys.begin(), whys.end(), why) == whys.end()) whys.emplace_back(why);
 }
 
+Stop Solver::stop_requested() const { return impl_->stop; }
+
 void Solver::request_stop(Stop how, std::string_view why) {
+  impl_->finish_asked |= how == Stop::finish;
   // A pause outranks a finish: nothing that is asked for while pausing may complete the run.
   if (static_cast<int>(how) <= static_cast<int>(impl_->stop)) return;
   impl_->stop = how;

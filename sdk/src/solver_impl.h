@@ -3,16 +3,22 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "context_impl.h"
 #include "gantry/base_solver.h"
 #include "gantry/capability.h"
+#include "gantry/checkpoint.h"
 #include "gantry/hook.h"
 #include "gantry/solver.h"
 
 namespace gantry {
+
+std::optional<Phase> phase_named(std::string_view name);
+/// With tensors of its own.
+State copied(const State& state);
 
 /// A hook with what the solver knows of it.
 struct HookInstance {
@@ -25,6 +31,9 @@ struct HookInstance {
   GradientHook* gradient = nullptr;
   EvalObserver* eval = nullptr;
   ExceptionObserver* exception = nullptr;
+  ResumeObserver* resume = nullptr;
+  CheckpointObserver* checkpoint = nullptr;
+  LearningRateHook* learning_rate = nullptr;
   Stateful* stateful = nullptr;
 };
 
@@ -37,10 +46,17 @@ struct Frame {
   Outputs outputs;
   Fields log_values;
   FieldMeans means;  ///< of the outputs, over the phase
+  bool resumed = false;    ///< its points have fired in an earlier process
+  bool abandoned = false;  ///< an evaluation that a pause cut short
 };
 
 struct Solver::Impl final : StepEngine::Observer {
-  Impl(BaseSolver& owner, Context& ctx) : base(owner), context(ctx), logger(services_of(ctx).sink, "") {}
+  Impl(BaseSolver& owner, Context& ctx)
+      : base(owner),
+        context(ctx),
+        logger(services_of(ctx).sink, ""),
+        checkpoints(ctx.work_dir() + "/checkpoints"),
+        interrupts(services_of(ctx).interrupts) {}
 
   BaseSolver& base;
   Context& context;
@@ -56,6 +72,8 @@ struct Solver::Impl final : StepEngine::Observer {
   std::unique_ptr<StepEngine> engine;
   std::vector<std::unique_ptr<HookInstance>> hooks;  ///< every instance once, by priority
   std::array<std::vector<HookInstance*>, 3> hooks_of;
+  std::vector<HookInstance*> learning_rate_hooks;
+  bool fractional_epochs = false;
   ComponentInfo solvers_own_model;  ///< what model_info is where a derived class built the model
   const ComponentInfo* model_info = nullptr;
   const ComponentInfo* optimizer_info = nullptr;
@@ -74,11 +92,31 @@ struct Solver::Impl final : StepEngine::Observer {
   int64_t model_flops = 0;
 
   // --- requests ---
-  bool save_requested = false;
-  std::string save_why;
+  std::vector<std::string> save_whys;  ///< of the checkpoint that was asked for; empty: none was
   Stop stop = Stop::none;
   std::string stop_why;
-  bool stop_served = false;
+  Stop served = Stop::none;  ///< what the loops obey
+  bool finish_asked = false;  ///< stays, also when a pause comes first
+
+  // --- checkpoints ---
+  CheckpointStore checkpoints;
+  std::string last_checkpoint;
+  Scalars best;
+  /// The restored position inside an epoch, until solve_train has taken it.
+  struct Entry {
+    int64_t iter = 0;
+    FieldMeans means;
+  };
+  std::optional<Entry> entry;
+  /// Of the running epoch's data, as it was before the loader began: an epoch's order is drawn again on a resume.
+  State data_state;
+
+  // --- interrupts ---
+  Interrupts* interrupts;
+  bool signals_wanted = false, armed = false;
+  /// Turns a signal into a request to pause.
+  void poll_interrupts();
+  bool pausing() const { return served == Stop::pause; }
 
   const Frame* top() const { return frames.empty() ? nullptr : &frames.back(); }
   Mode mode() const { return frames.empty() ? Mode::train : frames.back().mode; }
@@ -99,6 +137,16 @@ struct Solver::Impl final : StepEngine::Observer {
   void update(Optimizer& optimizer, std::span<Slot> slots, const StepScope& scope) override;
   void after_step() override;
   void set_learning_rate();
+
+  State training_data_state() const;
+  /// Of the components that stand for themselves, with whole paths: hooks, metrics, the schedule.
+  State component_states();
+  void load_component_states(const State& states);
+  void write_checkpoint();
+
+ private:
+  template <class F>
+  void each_stateful(const char* point, F&& f);
 };
 
 /// Keeps a phase on the stack while it runs, also when it throws.

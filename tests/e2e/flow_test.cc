@@ -160,8 +160,8 @@ TEST_CASE("a dry run does two iterations of each phase and leaves nothing behind
 
 TEST_CASE("a run leaves its log and its resolved configuration which runs again to the same weights") {
   const Training run({e2e::kDigest, "SOLVER.LIMIT_TRAIN_BATCHES=2"});
-  CHECK(run.dir.list() ==
-        std::vector<std::string>{"digest.txt", "small.yaml", "work/", "work/config.yaml", "work/log.txt"});
+  CHECK(run.dir.list() == std::vector<std::string>{"digest.txt", "small.yaml", "work/", "work/.gantry/",
+                                                   "work/.gantry/lock", "work/config.yaml", "work/log.txt"});
   CHECK(run.dir.read("work/log.txt").find("done after epoch 2, iteration 4") != std::string::npos);
   const Training again({}, 0, run.dir.path("work/config.yaml"));
   CHECK(again.digests() == run.digests());
@@ -240,6 +240,9 @@ TEST_CASE("a hook that asks to pause ends the run after the window with exit cod
                                                            "after_iter train+ 1 2/10 2", "after_iter train+ 1 3/10 3",
                                                            "after_solve train+ 1 0/0 4"});
   CHECK(e2e::json_value(run.result.last_line(), {"status"}) == "interrupted");
+  // Also without CheckpointHook there is something to go on from.
+  CHECK(e2e::json_value(run.result.last_line(), {"checkpoint"}) == run.dir.path("work/checkpoints/ldm_step-4"));
+  CHECK(run.dir.has("work/checkpoints/ldm_step-4/checkpoint.json"));
 }
 
 TEST_CASE("training without MAX_EPOCHS is refused before anything is written") {

@@ -7,7 +7,7 @@
 
 #include "e2e/probe.h"
 
-// SGD and StepLR against PyTorch's.
+// SGD against PyTorch's, and the learning rates of a run.
 
 namespace {
 
@@ -22,13 +22,19 @@ std::vector<double> rates(const Training& run) {
   return result;
 }
 
-void check_rates(const Training& run, const std::vector<int>& powers) {
+void check_rates_are(const Training& run, const std::vector<double>& expected) {
   const std::vector<double> found = rates(run);
-  REQUIRE(found.size() == powers.size());
-  for (std::size_t i = 0; i < powers.size(); ++i) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(i);
-    CHECK(found[i] == doctest::Approx(0.1 * std::pow(0.1, powers[i])).epsilon(1e-12));
+    CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-12));
   }
+}
+
+void check_rates(const Training& run, const std::vector<int>& powers) {
+  std::vector<double> expected;
+  for (const int power : powers) expected.push_back(0.1 * std::pow(0.1, power));
+  check_rates_are(run, expected);
 }
 
 const std::string kRates = "SOLVER.HOOKS=[{NAME: test/Trace, FILE: trace.txt, ONLY: [before_step]}]";
@@ -83,4 +89,40 @@ TEST_CASE("StepLR by step counts optimizer steps and not iterations") {
                       "SOLVER.TRAIN_HOOKS[BackwardHook].ACCUMULATE_STEP=2",
                       "SOLVER.LR_SCHEDULER={NAME: StepLR, STEP_SIZE: 2, GAMMA: 0.1, UNIT: step}"});
   check_rates(run, {0, 0, 1, 1, 2, 2});
+}
+
+TEST_CASE("MultiStepLR counts epochs and StepAnnealingLR ends with the run") {
+  const Training steps({kRates, "SOLVER.MAX_EPOCHS=4", "SOLVER.LIMIT_TRAIN_BATCHES=2",
+                        "SOLVER.LR_SCHEDULER={NAME: MultiStepLR, MILESTONES: [1, 3], GAMMA: 0.1}"});
+  check_rates(steps, {0, 0, 1, 1, 1, 1, 2, 2});
+  const Training annealed({kRates, "SOLVER.MAX_EPOCHS=2", "SOLVER.LIMIT_TRAIN_BATCHES=5",
+                           "SOLVER.LR_SCHEDULER={NAME: StepAnnealingLR, WARMUP_STEPS: 2, DECAY_MODE: linear}"});
+  check_rates_are(annealed, {0.05, 0.1, 0.1, 0.0875, 0.075, 0.0625, 0.05, 0.0375, 0.025, 0.0125});
+}
+
+TEST_CASE("LrHook warms up by whole epochs towards what the schedule gives") {
+  const Training run(
+      {kRates, "SOLVER.MAX_EPOCHS=4", "SOLVER.LIMIT_TRAIN_BATCHES=2",
+       "SOLVER.LR_SCHEDULER={NAME: StepLR, STEP_SIZE: 1, GAMMA: 0.5}",
+       "SOLVER.TRAIN_HOOKS=[{NAME: BackwardHook}, {NAME: LrHook, WARMUP_EPOCHS: 2, WARMUP_START_LR: 0.01}]"});
+  check_rates_are(run, {0.01, 0.01, 0.03, 0.03, 0.025, 0.025, 0.0125, 0.0125});
+}
+
+TEST_CASE("LrHook by step warms up within epochs and so moves a schedule that counts epochs") {
+  const std::string hook =
+      "SOLVER.TRAIN_HOOKS=[{NAME: BackwardHook}, {NAME: LrHook, SET_BY_EPOCH: false, WARMUP_START_LR: 0.02, ";
+  const Training run({kRates, "SOLVER.MAX_EPOCHS=2", "SOLVER.LIMIT_TRAIN_BATCHES=4", hook + "WARMUP_EPOCHS: 1}]"});
+  check_rates_are(run, {0.02, 0.04, 0.06, 0.08, 0.1, 0.1, 0.1, 0.1});
+  const Training cosine({kRates, "SOLVER.MAX_EPOCHS=2", "SOLVER.LIMIT_TRAIN_BATCHES=2",
+                         "SOLVER.LR_SCHEDULER={NAME: CosineAnnealingLR, T_MAX: 2}", hook + "WARMUP_FUNC: none}]"});
+  check_rates_are(cosine, {0.1, 0.05 + 0.05 * std::sqrt(0.5), 0.05, 0.05 - 0.05 * std::sqrt(0.5)});
+}
+
+TEST_CASE("LrHook warns of a warm-up that begins above the rate itself") {
+  const Training run(
+      {"SOLVER.MAX_EPOCHS=1", "SOLVER.TRAIN_HOOKS=[{NAME: BackwardHook}, {NAME: LrHook, WARMUP_START_LR: 0.5}]"});
+  CHECK(run.result.err.find("WARMUP_START_LR is 0.5, the group's own rate 0.1") != std::string::npos);
+  const Training quiet(
+      {"SOLVER.MAX_EPOCHS=1", "SOLVER.TRAIN_HOOKS=[{NAME: BackwardHook}, {NAME: LrHook, WARMUP_START_LR: 0.1}]"});
+  CHECK(quiet.result.err.find("WARMUP_START_LR") == std::string::npos);
 }

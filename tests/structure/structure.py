@@ -14,8 +14,8 @@ FOLDERS = ("host", "sdk", "plugins", "tests", "tools")
 MOST_HOST_LINES = 2000
 # What the host may know of the SDK: reading and checking configurations, plugins, starting a run.
 HOST_SDK = {f"gantry/{name}.h" for name in (
-    "catalogue", "compose", "config", "error", "export", "json", "kinds", "log", "parameters", "plugin_entry",
-    "session", "text", "version")}
+    "catalogue", "compose", "config", "describe", "error", "export", "json", "log", "plugin_entry",
+    "plugin_file", "run_command", "session", "text", "version")}
 HOST_LIBRARIES = ("yaml-cpp/", "spdlog/", "boost/")
 # The one library that a plugin exists for, by folder.
 PLUGIN_LIBRARY = {"data/fashion_mnist": {"zlib.h"}}
@@ -129,8 +129,8 @@ BREAKS = [
     ("host_size", "host/main.cc", "// x\n" * MOST_HOST_LINES, "lines"),
     ("host_includes", "host/main.cc", "#include <torch/torch.h>\n", "torch/torch.h"),
     ("host_includes", "host/main.cc", '#include "gantry/base_solver.h"\n', "gantry/base_solver.h"),
-    ("host_includes", "host/handshake.h", '#include "sdk/src/message.h"\n', "sdk/src/message.h"),
-    ("host_includes", "host/handshake.h", "# include <zlib.h>\n", "zlib.h"),
+    ("host_includes", "host/plugin_index.h", '#include "sdk/src/message.h"\n', "sdk/src/message.h"),
+    ("host_includes", "host/plugin_index.h", "# include <zlib.h>\n", "zlib.h"),
     ("sdk_headers", "sdk/include/gantry/session.h", "#include <yaml-cpp/yaml.h>\n", "yaml-cpp/yaml.h"),
     ("sdk_headers", "sdk/include/gantry/log.h", "#include <spdlog/fmt/fmt.h>\n", "spdlog/fmt/fmt.h"),
     ("sdk_headers", "sdk/include/gantry/new.h", "#include <fmt/core.h>\n", "fmt/core.h"),

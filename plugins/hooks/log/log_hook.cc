@@ -21,7 +21,7 @@ std::string whole(double value) {
 
 /// Averages what each iteration puts out and prints a line every LOG_INTERVAL iterations, and one for the rest
 /// of a phase. Values stay on their device until a line is due.
-class LogHook final : public gantry::Hook {
+class LogHook final : public gantry::Hook, public gantry::ResumeObserver {
  public:
   static void declare(gantry::Parameters& p) {
     p.priority(100);
@@ -34,11 +34,8 @@ class LogHook final : public gantry::Hook {
 
   LogHook(const gantry::Config& config, gantry::Context&) : interval_(config.get<int64_t>("LOG_INTERVAL")) {}
 
-  void before_all_iter(gantry::Solver& solver) override {
-    PhaseLog& log = of(solver);
-    log = PhaseLog{};
-    log.start = log.last_end = log.window_start = Clock::now();
-  }
+  void before_all_iter(gantry::Solver& solver) override { begin(of(solver)); }
+  void on_resume(gantry::Solver&) override { begin(logs_[static_cast<int>(gantry::Mode::train)]); }
 
   void before_iter(gantry::Solver& solver) override {
     PhaseLog& log = of(solver);
@@ -49,7 +46,7 @@ class LogHook final : public gantry::Hook {
     PhaseLog& log = of(solver);
     const gantry::Batch& batch = solver.batch();
     const double weight = batch.weight;
-    for (gantry::FieldMeans* means : {&log.window, &log.phase}) means->add(solver.outputs(), weight);
+    log.window.add(solver.outputs(), weight);
     for (gantry::FieldMeans* means : {&log.window_values, &log.phase_values}) means->add(solver.log_values(), 1);
     log.samples += batch.size();
     ++log.iterations;
@@ -68,8 +65,13 @@ class LogHook final : public gantry::Hook {
     double window_data_seconds = 0;
     int64_t samples = 0, iterations = 0;  // since the last line
     // Of the outputs, and of what hooks log; since the last line, and since the phase began.
-    gantry::FieldMeans window, phase, window_values, phase_values;
+    gantry::FieldMeans window, window_values, phase_values;  // the outputs' means over the phase are the solver's
   };
+
+  static void begin(PhaseLog& log) {
+    log = PhaseLog{};
+    log.start = log.last_end = log.window_start = Clock::now();
+  }
 
   PhaseLog& of(const gantry::Solver& solver) { return logs_[static_cast<int>(solver.mode())]; }
 
@@ -102,7 +104,7 @@ class LogHook final : public gantry::Hook {
     std::string done = std::to_string(iterations_done);
     done.insert(0, total.size() - std::min(total.size(), done.size()), ' ');
     std::string line = head(solver) + " [" + done + "/" + total + "]";
-    line += averages(log.window, log.phase) + averages(log.window_values, log.phase_values);
+    line += averages(log.window, solver.phase_means()) + averages(log.window_values, log.phase_values);
     for (const auto& [name, value] : solver.collect_log_vars().entries())
       line += " " + name + " " + gantry::short_number(value);
     const double seconds = seconds_between(log.window_start, now);

@@ -64,6 +64,7 @@ class GANTRY_API BaseSolver {
   virtual Outputs run_step_test(const Batch& batch, int64_t batch_index, int64_t total_iter, int rank);
 
   // --- points: call the hooks ---
+  /// Also restores the checkpoint that RESUME_FROM names, once the hooks have run, and arms signals.
   virtual void before_solve();
   virtual void after_solve();
   virtual void before_epoch();
@@ -84,8 +85,10 @@ class GANTRY_API BaseSolver {
   /// Everything that the run needs to go on, as aliases.
   virtual State save_checkpoint();
   /// Checks names, dtypes and shapes of everything first, throwing gantry::Error that lists all differences;
-  /// only then copies.
+  /// only then copies. Inside an epoch, the next solve_train goes on where the state was taken.
   virtual void load_checkpoint(const State& state);
+  /// The leaves under "model/" alone, checked in the same way.
+  void load_model(const State& state);
 
   // --- parts ---
   Solver& solver() { return *solver_; }
@@ -116,6 +119,7 @@ class GANTRY_API BaseSolver {
 
  private:
   friend struct Solver::Impl;
+  void resume();
   Outputs forward(const Batch& batch, Mode mode);
   void solve_evaluation(Mode mode, void (BaseSolver::*run)(), SavePoint afterwards);
 

@@ -4,6 +4,7 @@
 
 #include "gantry/export.h"
 #include "gantry/fields.h"
+#include "gantry/lr_scheduler.h"
 #include "gantry/state.h"
 
 /// Abilities that a hook, or where said another component, has beside its own interface: the class derives
@@ -13,7 +14,9 @@
 
 namespace gantry {
 
+class ParamGroup;
 class Solver;
+struct CheckpointInfo;
 
 /// Around the optimizer step. Hooks.
 class GANTRY_API GradientHook {
@@ -57,6 +60,24 @@ class GANTRY_API ExceptionObserver {
  public:
   virtual ~ExceptionObserver();
   virtual void on_exception(Solver& solver, const std::string& message) = 0;
+};
+
+/// Is told of each checkpoint that the solver has published, whoever asked for it. Hooks.
+class GANTRY_API CheckpointObserver {
+ public:
+  virtual ~CheckpointObserver();
+  virtual void checkpoint_saved(Solver& solver, const CheckpointInfo& saved) = 0;
+};
+
+/// Has a say in the learning rate, after the schedule and before each optimizer step. Hooks; several apply in order.
+class GANTRY_API LearningRateHook {
+ public:
+  virtual ~LearningRateHook();
+  /// The rate to use in place of `scheduled`: what the schedule, or an earlier hook, gave; the group's base rate where
+  /// there is no schedule. A pure function of its arguments, so that there is nothing to save.
+  virtual double learning_rate(const SchedulePosition& position, double scheduled, const ParamGroup& group) const = 0;
+  /// Whether schedules that count epochs are to see the fraction of the running one. Default: no.
+  virtual bool fractional_epochs() const;
 };
 
 /// Records what happened, for a test to compare afterwards. Hooks. What it recorded is no state of the run.

@@ -13,6 +13,8 @@
 
 namespace gantry {
 
+class State;
+
 enum class Mode { train, eval, test };
 GANTRY_API const char* mode_name(Mode mode);  ///< "train", "eval", "test"
 
@@ -80,6 +82,7 @@ class GANTRY_API MeanMeter {
   void reset();
 
  private:
+  friend class FieldMeans;
   double sum_ = 0, weight_ = 0;
   at::Tensor device_sum_;
 };
@@ -94,6 +97,9 @@ class GANTRY_API FieldMeans {
   const MeanMeter* find(std::string_view name) const;  ///< nullptr for a name that was never seen
   /// Forgets the values and keeps the names.
   void reset();
+  /// Exactly what is needed to go on: "<order>/<name>/sum" and so on.
+  State state() const;
+  void load_state(const State& state);
 
  private:
   std::vector<std::pair<std::string, MeanMeter>> entries_;

@@ -17,6 +17,7 @@ class Transform;
 class Optimizer;
 class LrScheduler;
 class Metric;
+class Command;
 
 #define GANTRY_ABI_SOLVER 1
 #define GANTRY_ABI_HOOK 1
@@ -29,6 +30,7 @@ class Metric;
 #define GANTRY_ABI_OPTIMIZER 1
 #define GANTRY_ABI_LR_SCHEDULER 1
 #define GANTRY_ABI_METRIC 1
+#define GANTRY_ABI_COMMAND 1
 
 /// KindOf<Hook>::name == "hook". Defined for the interface classes alone.
 template <class Interface>
@@ -51,6 +53,7 @@ GANTRY_DETAIL_KIND(Transform, "transform", GANTRY_ABI_TRANSFORM)
 GANTRY_DETAIL_KIND(Optimizer, "optimizer", GANTRY_ABI_OPTIMIZER)
 GANTRY_DETAIL_KIND(LrScheduler, "lr_scheduler", GANTRY_ABI_LR_SCHEDULER)
 GANTRY_DETAIL_KIND(Metric, "metric", GANTRY_ABI_METRIC)
+GANTRY_DETAIL_KIND(Command, "command", GANTRY_ABI_COMMAND)
 #undef GANTRY_DETAIL_KIND
 
 }  // namespace gantry

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -54,6 +55,9 @@ class GANTRY_API Loader final {
   /// The next batch; false after the last one. Rethrows what the dataset or a transform threw, as a
   /// ComponentError with the sample ids of the batch.
   bool next(Batch& batch);
+  /// Waits until `next` would return without waiting, or for this long; returns whether it would. At once where there
+  /// are no worker threads: `next` then does the work itself.
+  bool wait(std::chrono::milliseconds at_most);
   /// Ends the epoch early; nothing runs afterwards until `begin`.
   void stop();
 

@@ -20,6 +20,12 @@ class GANTRY_API LogSink {
   virtual void write(LogLevel level, std::string_view source, std::string_view message) = 0;
   /// From now on lines also go to this file (appended); lines logged before are written to it first.
   virtual void open_file(const std::string& path) = 0;
+
+  /// Whether somebody looks at a terminal, on which a status line can be shown.
+  virtual bool interactive() const;
+  /// Replaces the one line below the log on the terminal; empty removes it. Never goes to a file, and nowhere where
+  /// nobody looks.
+  virtual void status(std::string_view line);
 };
 
 /// What components log with: `context.logger()` or `solver.logger()`. Cheap to copy, safe from any thread.
@@ -35,6 +41,9 @@ class GANTRY_API Logger final {
   void info(std::string_view message) const { log(LogLevel::info, message); }
   void warn(std::string_view message) const { log(LogLevel::warn, message); }
   void error(std::string_view message) const { log(LogLevel::error, message); }
+
+  bool interactive() const;
+  void status(std::string_view line) const;
 
   const std::shared_ptr<LogSink>& sink() const { return sink_; }
 

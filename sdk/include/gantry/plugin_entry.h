@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "gantry/export.h"
 
@@ -42,5 +44,7 @@ struct PluginInfo {
 GANTRY_API const char* build_note();
 /// The ABI number of a kind ("hook"), 0 for an unknown one.
 GANTRY_API int kind_abi(const char* kind);
+/// Every kind, in the order of a configuration.
+GANTRY_API std::vector<std::string> known_kinds();
 
 }  // namespace gantry

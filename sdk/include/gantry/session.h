@@ -16,9 +16,22 @@ namespace gantry {
 
 enum class RunStatus { done, failed, interrupted };
 
+/// Where requests to pause come from outside: signals. The host implements it. Main thread, but for the signals.
+class GANTRY_API Interrupts {
+ public:
+  virtual ~Interrupts();
+  /// From now on a signal is noted and ends nothing.
+  virtual void arm() = 0;
+  /// The first signal noted since then, as "SIGTERM"; nullptr when there was none. Costs a load.
+  virtual const char* pending() const = 0;
+  /// From now on signals are ignored: all that there is to save is saved.
+  virtual void ignore() = 0;
+};
+
 struct RunOptions {
   /// Two iterations of each phase, in a temporary WORK_DIR that is removed afterwards.
   bool dry_run = false;
+  Interrupts* interrupts = nullptr;  ///< null: signals do what they do
 };
 
 struct RunReport {
@@ -31,6 +44,9 @@ struct RunReport {
   /// Per mode, in the order in which they were computed.
   std::vector<std::pair<std::string, std::vector<std::pair<std::string, double>>>> metrics;
   std::string work_dir;
+  std::string checkpoint;  ///< the last one that this run wrote, or went on from; empty: none
+  /// What SAVE_BEST_BY and the like went by, with the best value of the whole training.
+  std::vector<std::pair<std::string, double>> best;
   /// What went wrong, empty otherwise. `error_file`, `error_line`: the place in the configuration.
   std::string error, error_file, error_plugin, error_point;
   int error_line = 0;

@@ -19,6 +19,7 @@ class Module;
 namespace gantry {
 
 class BaseSolver;
+class CheckpointStore;
 class LrScheduler;
 class Optimizer;
 class StepEngine;
@@ -31,8 +32,16 @@ enum class Stop {
   pause    ///< saved at the next save point, exit code 75, goes on when resumed
 };
 
-/// Where between its points a run stands: what a checkpoint records and a resume enters at.
-enum class Phase { iterating, pass_done, evaluating_due, epoch_done, testing_due, finished };
+/// Where between its points a run stands, by what comes next: what a checkpoint records and a resume enters at.
+enum class Phase {
+  iterating,       ///< the next batch of the running epoch, or after_all_iter where all are done
+  evaluating_due,  ///< the epoch's evaluation, from its first batch
+  pass_done,       ///< the training epoch's after_epoch
+  epoch_done,      ///< the next epoch, or the tests
+  testing_due,     ///< the tests, from their first batch
+  finished         ///< nothing
+};
+GANTRY_API const char* phase_name(Phase phase);  ///< "iterating", ...
 
 /// Why after_solve runs.
 enum class ExitReason { none, done, finish_requested, paused, failed };
@@ -51,6 +60,7 @@ class GANTRY_API Solver final {
   int64_t max_epochs() const;      ///< 0: not limited by epochs
   int64_t iter() const;            ///< 0-based, within this phase
   int64_t total_iter() const;      ///< 0-based, over all phases of this mode; advanced after the hooks
+  int64_t iterations() const;      ///< training iterations done, whatever phase runs
   int64_t epoch_max_iter() const;  ///< iterations of this phase
   int64_t max_steps() const;       ///< limit on iterations, 0: none
   int64_t total_max_iter() const;  ///< iterations of the whole training
@@ -79,6 +89,10 @@ class GANTRY_API Solver final {
   // --- results ---
   /// The latest metrics of a mode: those of its last finished phase.
   const Scalars& metrics(Mode mode) const;
+  /// Weighted means of the outputs over the running phase, a resumed one's earlier part included.
+  const FieldMeans& phase_means() const;
+  /// For the run's report: the best value so far of a metric that something is chosen by.
+  void report_best(std::string_view metric, double value);
 
   // --- parts; null where the configuration has none ---
   torch::nn::Module* model() const;
@@ -96,6 +110,14 @@ class GANTRY_API Solver final {
   // --- requests: served at the next save point ---
   void request_checkpoint(std::string_view why);
   void request_stop(Stop how, std::string_view why);
+  Stop stop_requested() const;
+
+  // --- checkpoints ---
+  /// Where they are written, and how they are named.
+  CheckpointStore& checkpoints();
+  /// From the moment that the log says "signals armed": SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 ask for a pause
+  /// in place of ending the process. Call it in before_solve.
+  void pause_on_signals();
 
   struct Impl;
   explicit Solver(std::unique_ptr<Impl> impl);

@@ -1,5 +1,3 @@
-#include "host/elf_note.h"
-
 #include <doctest/doctest.h>
 #include <elf.h>
 #include <unistd.h>
@@ -12,11 +10,12 @@
 #include <string>
 
 #include "gantry/plugin_entry.h"
+#include "gantry/plugin_file.h"
 
 namespace {
 
-using gantry::host::NoteResult;
-using gantry::host::read_plugin_note;
+using gantry::NoteResult;
+using gantry::read_plugin_note;
 
 NoteResult read(const std::string& bytes) {
   std::istringstream file(bytes);

@@ -1,5 +1,3 @@
-#include "host/elf_note.h"
-
 #include <elf.h>
 
 #include <algorithm>
@@ -10,9 +8,10 @@
 #include <fstream>
 
 #include "gantry/plugin_entry.h"
+#include "gantry/plugin_file.h"
 #include "gantry/text.h"
 
-namespace gantry::host {
+namespace gantry {
 namespace {
 
 #if defined(__x86_64__)
@@ -180,12 +179,6 @@ const std::string* PluginNote::field(std::string_view key) const {
   return nullptr;
 }
 
-std::string provides(const PluginNote& note) {
-  std::vector<std::string> all;
-  for (const ComponentNote& component : note.components) all.push_back(cat(component.kind, " ", component.name));
-  return all.empty() ? "nothing" : join(all, ", ");
-}
-
 NoteResult read_plugin_note(std::istream& file) {
   try {
     return {read_note(Bytes(file)), {}};
@@ -208,4 +201,4 @@ NoteResult read_plugin_note(const std::string& path) {
   return file ? read_plugin_note(file) : refuse(cat("cannot be read: ", std::strerror(errno)));
 }
 
-}  // namespace gantry::host
+}  // namespace gantry
