@@ -173,7 +173,8 @@ State BaseSolver::save_checkpoint() {
     state.set_int("data/seed", static_cast<int64_t>(context_.seed()));
     state.set_int("data/batch_size", loader->batch_size());
     state.set_int("data/samples", loader->samples_per_epoch());
-    state.merge("data", inside ? s.data_state : s.training_data_state());
+    // Once the pass is over, a resume does not begin it again.
+    state.merge("data", inside && s.phase == Phase::iterating ? s.data_state : s.training_data_state());
   }
   const State components = s.component_states();
   for (const State::Leaf& leaf : components.leaves()) state.set(leaf.path, leaf.value);

@@ -6,9 +6,9 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "context_impl.h"
+#include "file_bytes.h"
 #include "gantry/text.h"
 #include "resume_choice.h"
 #include "run_facts.h"
@@ -80,33 +80,39 @@ bool resumes_automatically(const Config& solver) {
   return solver.has("RESUME_FROM") && solver.get<std::string>("RESUME_FROM") == "auto";
 }
 
-/// Where the run begins; the earlier results that this leaves behind are moved away, now or once it is restored.
+/// The configuration with all its defaults, for whoever looks at the results. An evaluation leaves the training's alone.
+void write_config_copy(const Config& resolved, const std::string& work_dir) {
+  const std::string copy = work_dir + "/config.yaml";
+  if (!resolved.get<Config>("SOLVER").has("TRAIN_DATA") && fs::exists(copy)) return;
+  const std::string staged = work_dir + "/.gantry/config.yaml";
+  write_file(staged, resolved.yaml());
+  std::error_code problem;
+  fs::rename(staged, copy, problem);
+  if (problem) throw Error(cat("cannot write ", copy, ": ", problem.message()));
+}
+
+/// Where the run begins. Of what the earlier runs left, what this one does away with is moved or replaced now, or once
+/// the run is restored.
 void prepare_start(WorkDir& work_dir, const Config& resolved, Services& services, const Logger& logger) {
   const Config solver = resolved.get<Config>("SOLVER");
   CheckpointStore store(work_dir.checkpoints());
   store.remove_leftovers();
   std::vector<std::string> newer;
   if (resumes_automatically(solver)) services.resume = newest_checkpoint(store, solver, logger, newer);
-  if (!solver.has("TRAIN_DATA")) return;
-  if (!services.resume.has_value()) {
-    work_dir.retire_results(resolved);
+  if (!solver.has("TRAIN_DATA") || !services.resume.has_value()) {
+    if (solver.has("TRAIN_DATA")) work_dir.retire_results(resolved);
+    write_config_copy(resolved, work_dir.path());
     return;
   }
   if (!resumes_automatically(solver))
     for (const CheckpointInfo& info : store.list())
       if (info.iteration > services.resume->iteration) newer.push_back(info.name);
   // Not before: a checkpoint that does not fit is refused, and then nothing may have moved.
-  services.restored = [&work_dir, newer, from = services.resume->name] {
+  services.restored = [&work_dir, &resolved, newer, from = services.resume->name] {
+    write_config_copy(resolved, work_dir.path());
     work_dir.retire_checkpoints(newer, from);
     CheckpointStore(work_dir.checkpoints()).remove_broken_links();
   };
-}
-
-void write_config_copy(const Config& resolved, const Services& services) {
-  const fs::path copy = fs::path(services.work_dir) / "config.yaml";
-  std::ofstream out(copy);
-  out << resolved.yaml();
-  if (!out.flush()) throw Error(cat("cannot write ", copy.string()));
 }
 
 void print_resume(const Services& services, const Logger& logger) {
@@ -114,8 +120,11 @@ void print_resume(const Services& services, const Logger& logger) {
   const CheckpointInfo& from = *services.resume;
   logger.info(
       cat("goes on from ", from.path, ": epoch ", from.epoch, ", iteration ", from.iteration, ", saved ", from.saved));
-  if (const auto lines = fact_differences(from.settings, services.settings); !lines.empty())
-    logger.warn(cat("settings are not those of the checkpoint: ", join(lines, "; ")));
+  const auto lines = fact_differences(from.settings, services.settings);
+  const bool longer_alone = lines.size() == 1 && lines.front().starts_with("SOLVER.MAX_EPOCHS ");
+  if (!lines.empty())
+    logger.log(longer_alone ? LogLevel::info : LogLevel::warn,
+               cat("settings are not those of the checkpoint: ", join(lines, "; ")));
   if (const auto lines = fact_differences(from.machine, services.machine); !lines.empty())
     logger.warn(cat("what runs is not what saved the checkpoint, so bits may differ: ", join(lines, "; ")));
 }
@@ -200,7 +209,6 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
     work_dir = std::make_unique<WorkDir>(services.work_dir, solver_config, logger);
     prepare_start(*work_dir, resolved, services, logger);
     sink->open_file((fs::path(services.work_dir) / solver_config.get<std::string>("LOG_FILE")).string());
-    write_config_copy(resolved, services);
     services.machine = machine_facts(services);
     services.settings = result_settings(resolved, catalogue);
     print_start(*solver, services, logger);

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <string>
@@ -95,6 +96,24 @@ TEST_CASE("the best is saved also where the interval saves nothing") {
   stopped.resume(changes);
   CHECK(stopped.names() == job.names());
   e2e::check_same_training(job, stopped);
+}
+
+TEST_CASE("a kill between a checkpoint and its links leaves neither wrong nor one too many") {
+  const std::vector<std::string> changes = figures("1, 5", 2, "+listed");
+  std::vector<std::string> kept = changes;
+  kept.push_back(kHook + "KEEP_LAST=1");
+  Job undisturbed, killed;
+  undisturbed.run(kept);
+  std::vector<std::string> kill = kept;
+  for (const std::string& change : e2e::at_point("checkpoint_saved", 2)) kill.push_back(change);
+  kill.push_back("SOLVER.HOOKS[test/RaiseSignal].SIGNAL=KILL");
+  const RunResult result = e2e::run_gantry(killed.command(kill), killed.dir.path());
+  REQUIRE(result.signal == SIGKILL);
+  CHECK(killed.names() == Names{"best", "last", "ldm_step-1", "ldm_step-2"});
+  CHECK(killed.link("last") == "ldm_step-1");
+  killed.resume(kept);
+  CHECK(killed.names() == Names{"best", "last", "ldm_step-2"});
+  e2e::check_same_training(undisturbed, killed);
 }
 
 TEST_CASE("KEEP_LAST counts iterations as numbers and not as text") {

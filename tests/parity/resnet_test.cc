@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/GradMode.h>
 
@@ -26,6 +27,7 @@ std::shared_ptr<gantry::Module> build(const Case& options) {
 
 parity::Numbers weights_and_features(const Case& options) {
   const c10::NoGradGuard no_grad;
+  at::manual_seed(1);
   const auto network = build(options);
   const at::Tensor input = at::randn(options.input);
   network->train();
@@ -55,6 +57,7 @@ TEST_CASE("ResNet has torchvision's names and computes what PyTorch does with it
 }
 
 TEST_CASE("ResNet begins with weights of the size that He et al propose") {
+  at::manual_seed(1);  // LibTorch's own first seed is another in each process
   const auto network = build({"18", "cifar", "3", "64", {}});
   int convolutions = 0, norms = 0;
   for (const auto& [name, tensor, aliases] : gantry::named_parameters(*network)) {

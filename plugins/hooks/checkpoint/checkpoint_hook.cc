@@ -127,7 +127,7 @@ class CheckpointHook final : public gantry::Hook,
     if (keep_last_ > 0) prune(store, saved);
   }
 
-  // A kill may have come between a checkpoint and its links, and a run may go on from an older one.
+  // A kill may have come between a checkpoint and what follows it, and a run may go on from an older one.
   void on_resume(gantry::Solver& solver) override {
     gantry::CheckpointStore& store = solver.checkpoints();
     if (best_iteration_ >= 0) solver.report_best(metric_, best_);
@@ -137,6 +137,7 @@ class CheckpointHook final : public gantry::Hook,
     if (!all.empty()) store.link("last", all.back().name);
     for (const gantry::CheckpointInfo& info : all)
       if (info.iteration == best_iteration_) store.link("best", info.name);
+    if (keep_last_ > 0 && !all.empty()) prune(store, all.back());
   }
 
   void after_solve(gantry::Solver&) override {
