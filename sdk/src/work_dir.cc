@@ -42,7 +42,11 @@ std::string content_of(int fd) {
 /// Where every scalar of a configuration, and the configuration itself, would lie as a path. But for LOG_FILE, which
 /// names a result.
 void collect_paths(const Config& value, std::set<fs::path>& paths) {
-  const auto add = [&](const fs::path& path) { paths.insert(fs::absolute(path).lexically_normal()); };
+  const auto add = [&](const fs::path& path) {
+    paths.insert(fs::absolute(path).lexically_normal());
+    std::error_code problem;  // a text that is no path
+    if (const fs::path real = fs::weakly_canonical(path, problem); !problem) paths.insert(real);
+  };
   if (value.where().line > 0) add(value.where().file);
   if (value.type() == Config::Type::scalar && !value.text().empty()) {
     add(value.text());
@@ -151,7 +155,12 @@ void WorkDir::retire_results(const Config& resolved) {
   std::set<fs::path> named;
   collect_paths(resolved, named);
   std::set<std::string> keep(not_ours_.begin(), not_ours_.end());
-  for (const fs::path& path : named) keep.insert(entry_of(path_, path));
+  // Under the name that it has here, and under its own where links lead to it.
+  const fs::path real = fs::canonical(path_);
+  for (const fs::path& path : named) {
+    keep.insert(entry_of(path_, path));
+    keep.insert(entry_of(real, path));
+  }
   std::vector<std::string> moved;
   for (const std::string& name : entries())
     if (name != kOwnFolder && !name.starts_with(kOld) && !keep.contains(name)) moved.push_back(name);

@@ -77,11 +77,14 @@ TEST_CASE("a rerun leaves what the configuration names and what was there before
   job.dir.write("work/losses.txt", "mine\n");
   job.dir.write("work/later/trace.txt", "mine\n");
   job.dir.write("work/stray.txt", "nobody's");
+  job.dir.write("work/linked/images.bin", "mine");  // named through a link that lies elsewhere
+  std::filesystem::create_directory_symlink("work/linked", job.dir.path("elsewhere"));
   const std::string counts = job.dir.read("counts.txt");
+  arguments.push_back("SOLVER.HOOKS[test/Trace].LABEL=elsewhere/images.bin");
   const RunResult again = run("SOLVER.HOOKS[test/Trace].FILE=work/later/trace.txt");
   CHECK(contains(again.err, "old-1 (checkpoints, config.yaml, log.txt, stray.txt)"));
-  CHECK(job.names("work") == Names{".gantry", "checkpoints", "config.yaml", "data", "job.yaml", "later", "log.txt",
-                                   "losses.txt", "notes.txt", "old-1"});
+  CHECK(job.names("work") == Names{".gantry", "checkpoints", "config.yaml", "data", "job.yaml", "later", "linked",
+                                   "log.txt", "losses.txt", "notes.txt", "old-1"});
   CHECK(job.dir.read("work/losses.txt") == "mine\n");
   CHECK(job.dir.read("counts.txt") == counts);
 }
