@@ -13,8 +13,8 @@
 #include "solver_impl.h"
 
 // The loops. What must stay true: counters advance only after the hooks of an iteration; a save point is
-// reached only with no window open; an evaluation leaves training as it found it, also when it throws; `phase` names what
-// comes next wherever a save point is reached.
+// reached only with no window open; an evaluation leaves training as it found it, also when it throws; `phase` names
+// what comes next wherever a save point is reached.
 
 namespace gantry {
 
@@ -224,7 +224,7 @@ void BaseSolver::solve() {
       if (!s.pausing()) s.phase = Phase::finished;
     }
     if (s.armed) s.interrupts->ignore();
-    s.exit_reason = s.pausing()                 ? ExitReason::paused
+    s.exit_reason = s.pausing()                ? ExitReason::paused
                     : s.served == Stop::finish ? ExitReason::finish_requested
                                                : ExitReason::done;
   } catch (...) {
@@ -270,8 +270,8 @@ void BaseSolver::solve_train() {
     if (s.pausing()) return;
     const Interval interval = config_.get<Interval>("EVAL_INTERVAL");
     const bool last = s.epoch >= s.max_epochs || stopping();
-    const bool due = data(Mode::eval) != nullptr && !interval.off() &&
-                     (last || s.epoch % static_cast<int64_t>(interval.count) == 0);
+    const bool due =
+        data(Mode::eval) != nullptr && !interval.off() && (last || s.epoch % static_cast<int64_t>(interval.count) == 0);
     s.phase = due ? Phase::evaluating_due : Phase::pass_done;
   }
   if (s.phase == Phase::evaluating_due) {

@@ -26,8 +26,8 @@ struct Services {
   std::string work_dir;
   bool dry_run = false;
   Interrupts* interrupts = nullptr;
-  std::optional<CheckpointInfo> resume;  ///< what the run goes on from: verified
-  std::function<void()> restored;        ///< called, if set, once all of it is taken
+  std::optional<CheckpointInfo> resume;                                ///< what the run goes on from: verified
+  std::function<void()> restored;                                      ///< called, if set, once all of it is taken
   std::vector<std::pair<std::string, std::string>> machine, settings;  ///< for each checkpoint's account
   /// One per component, kept until the end: components may hold references.
   std::deque<Context> contexts;

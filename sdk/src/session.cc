@@ -80,7 +80,8 @@ bool resumes_automatically(const Config& solver) {
   return solver.has("RESUME_FROM") && solver.get<std::string>("RESUME_FROM") == "auto";
 }
 
-/// The configuration with all its defaults, for whoever looks at the results. An evaluation leaves the training's alone.
+/// The configuration with all its defaults, for whoever looks at the results. An evaluation leaves the training's
+/// alone.
 void write_config_copy(const Config& resolved, const std::string& work_dir) {
   const std::string copy = work_dir + "/config.yaml";
   if (!resolved.get<Config>("SOLVER").has("TRAIN_DATA") && fs::exists(copy)) return;

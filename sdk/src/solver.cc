@@ -22,8 +22,8 @@ const at::Tensor& no_tensor() {
   return empty;
 }
 
-constexpr const char* kPhaseNames[] = {"iterating", "evaluating_due", "pass_done", "epoch_done", "testing_due",
-                                       "finished"};
+constexpr const char* kPhaseNames[] = {"iterating",  "evaluating_due", "pass_done",
+                                       "epoch_done", "testing_due",    "finished"};
 
 }  // namespace
 

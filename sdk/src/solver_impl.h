@@ -45,7 +45,7 @@ struct Frame {
   const Batch* batch = nullptr;
   Outputs outputs;
   Fields log_values;
-  FieldMeans means;  ///< of the outputs, over the phase
+  FieldMeans means;        ///< of the outputs, over the phase
   bool resumed = false;    ///< its points have fired in an earlier process
   bool abandoned = false;  ///< an evaluation that a pause cut short
 };
@@ -95,7 +95,7 @@ struct Solver::Impl final : StepEngine::Observer {
   std::vector<std::string> save_whys;  ///< of the checkpoint that was asked for; empty: none was
   Stop stop = Stop::none;
   std::string stop_why;
-  Stop served = Stop::none;  ///< what the loops obey
+  Stop served = Stop::none;   ///< what the loops obey
   bool finish_asked = false;  ///< stays, also when a pause comes first
 
   // --- checkpoints ---

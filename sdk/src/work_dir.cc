@@ -175,8 +175,8 @@ void WorkDir::retire_checkpoints(const std::vector<std::string>& names, const st
   const std::string old = new_old();
   for (const std::string& name : names)
     move_into(fs::path(checkpoints()) / name, fs::path(path_) / old / "checkpoints");
-  logger_.info(
-      cat("moved what is newer than ", goes_on_from, " to ", path_, "/", old, "/checkpoints (", join(names, ", "), ")"));
+  logger_.info(cat("moved what is newer than ", goes_on_from, " to ", path_, "/", old, "/checkpoints (",
+                   join(names, ", "), ")"));
 }
 
 }  // namespace gantry

@@ -35,10 +35,9 @@ void check_logits(const std::string& backbone, const std::string& kind) {
   const e2e::RunResult run = e2e::run_gantry({"run", "job.yaml", "--plugin-dir", GANTRY_PROBE_DIR}, dir.path());
   INFO(run.describe());
   REQUIRE(run.exit_code == 0);
-  const e2e::RunResult result =
-      e2e::run_program({python, GANTRY_SOURCE_DIR "/tests/parity/checkpoint.py", kind, "work/checkpoints/last",
-                        "outputs.safetensors"},
-                       dir.path());
+  const e2e::RunResult result = e2e::run_program(
+      {python, GANTRY_SOURCE_DIR "/tests/parity/checkpoint.py", kind, "work/checkpoints/last", "outputs.safetensors"},
+      dir.path());
   INFO(result.describe());
   CHECK(result.exit_code == 0);
 }

@@ -26,10 +26,10 @@ struct CheckpointInfo {
   std::string name;       ///< its last part: "ldm_step-469"
   int64_t iteration = 0;  ///< training iterations done
   int64_t epoch = 0;
-  int64_t step = 0;       ///< optimizer steps
-  std::string phase;      ///< phase_name(): what comes next
-  std::string why;        ///< who asked for it
-  std::string saved;      ///< local time, "2026-01-31T14:00:05+0100"
+  int64_t step = 0;   ///< optimizer steps
+  std::string phase;  ///< phase_name(): what comes next
+  std::string why;    ///< who asked for it
+  std::string saved;  ///< local time, "2026-01-31T14:00:05+0100"
   struct File {
     std::string name;
     int64_t size = 0;

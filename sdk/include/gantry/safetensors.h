@@ -36,8 +36,8 @@ class GANTRY_API SafetensorsFile final {
   ~SafetensorsFile();
 
   const std::string& path() const;
-  int64_t size() const;                      ///< bytes of the whole file
-  const std::vector<Entry>& entries() const; ///< in the order of their bytes
+  int64_t size() const;                       ///< bytes of the whole file
+  const std::vector<Entry>& entries() const;  ///< in the order of their bytes
   const Entry* find(std::string_view name) const;
   /// The texts under "__metadata__", in the file's order.
   const std::vector<std::pair<std::string, std::string>>& metadata() const;
@@ -53,8 +53,8 @@ class GANTRY_API SafetensorsFile final {
 
 /// What became of a written file.
 struct WrittenFile {
-  int64_t size = 0;     ///< bytes
-  std::string xxh3;     ///< XXH3, 64 bits, of all bytes: 16 hexadecimal digits
+  int64_t size = 0;  ///< bytes
+  std::string xxh3;  ///< XXH3, 64 bits, of all bytes: 16 hexadecimal digits
 };
 
 /// Writes tensors under their names, from any device, contiguous or not, and flushes them to the disk (fsync). The
