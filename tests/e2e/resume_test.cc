@@ -281,4 +281,9 @@ TEST_CASE("an evaluation of a checkpoint takes the model alone and gives what tr
                                           "SOLVER.RESUME_FROM=work/checkpoints/ldm_step-10"});
   CHECK(e2e::json_number(earlier.last_line(), {"metrics", "eval", "loss"}) !=
         e2e::json_number(trained.last_line(), {"metrics", "eval", "loss"}));
+  // In the training's own folder it replaces nothing.
+  const std::string configuration = job.dir.read("work/config.yaml");
+  job.run({exact, "SOLVER.TRAIN_DATA=null", "SOLVER.RESUME_FROM=work/checkpoints/last"});
+  CHECK(job.dir.read("work/config.yaml") == configuration);
+  CHECK(job.dir.has("work/checkpoints/ldm_step-20/checkpoint.json"));
 }
