@@ -42,7 +42,7 @@ std::string names_of(const Outputs& outputs) {
 }
 
 /// What a dataset or a transform throws comes without the place in the run, which loader threads don't know.
-bool next_batch(Solver::Impl& s, Loader& loader, Batch& batch) {
+bool next_batch(const Solver::Impl& s, Loader& loader, Batch& batch) {
   try {
     return loader.next(batch);
   } catch (const ComponentError& error) {
@@ -51,6 +51,12 @@ bool next_batch(Solver::Impl& s, Loader& loader, Batch& batch) {
     origin.iteration = s.total_iter[static_cast<int>(s.mode())];
     throw ComponentError(std::move(origin), error.cause());
   }
+}
+
+Scalars means_of(const Frame& frame) {
+  Scalars values;
+  for (const auto& [name, mean] : frame.means.entries()) values.set(name, mean.mean());
+  return values;
 }
 
 /// Waits for the next batch. Returns false when a signal came meanwhile and `may_stop`.
@@ -85,8 +91,9 @@ void BaseSolver::resume() {
   Solver::Impl& s = solver_->impl();
   const auto& from = services_of(context_).resume;
   if (!from.has_value()) return;
+  const bool model_alone = data(Mode::train) == nullptr || context_.dry_run();
   try {
-    if (data(Mode::train) == nullptr || context_.dry_run())
+    if (model_alone)
       load_model(read_checkpoint(*from, "model"));
     else
       load_checkpoint(read_checkpoint(*from));
@@ -98,7 +105,7 @@ void BaseSolver::resume() {
     throw config_.error("RESUME_FROM", cat(from->path, ": ", error.what()));
   }
   s.last_checkpoint = from->path;
-  if (data(Mode::train) == nullptr || context_.dry_run()) return;
+  if (model_alone) return;
   if (s.entry.has_value() && s.epoch > s.max_epochs)
     throw config_.error("MAX_EPOCHS", cat("MAX_EPOCHS is ", s.max_epochs, ", and ", from->path,
                                           " was saved within epoch ", s.epoch, ": raise MAX_EPOCHS"));
@@ -170,7 +177,7 @@ void Solver::Impl::write_checkpoint() {
   info.why = join(save_whys, ", ");
   info.machine = services_of(context).machine;
   info.settings = services_of(context).settings;
-  for (Mode mode : {Mode::train, Mode::eval, Mode::test})
+  for (Mode mode : kModes)
     for (const auto& [name, value] : results[static_cast<int>(mode)].entries())
       info.metrics.emplace_back(cat(mode_name(mode), "/", name), value);
   const CheckpointInfo saved = checkpoints.save(base.save_checkpoint(), std::move(info));
@@ -254,14 +261,13 @@ void BaseSolver::solve_train() {
   if (!entry.has_value()) {
     ++s.epoch;
     s.phase = Phase::iterating;
-    s.data_state = s.training_data_state();
   }
+  s.data_state = s.training_data_state();
   PhaseScope phase(s, Mode::train, data(Mode::train)->batches_per_epoch());
   if (entry.has_value()) {
     s.frames.back().iter = entry->iter;
     s.frames.back().means = entry->means;
     s.frames.back().resumed = true;
-    s.data_state = s.training_data_state();
   } else {
     before_epoch();
   }
@@ -334,9 +340,7 @@ void BaseSolver::run_train() {
   loader.stop();
   s.train_time += std::chrono::steady_clock::now() - start;
   if (s.pausing()) return;
-  Scalars& results = s.results[static_cast<int>(Mode::train)];
-  results.clear();
-  for (const auto& [name, mean] : s.frames.back().means.entries()) results.set(name, mean.mean());
+  s.results[static_cast<int>(Mode::train)] = means_of(s.frames.back());
   after_all_iter();
 }
 
@@ -409,8 +413,7 @@ void run_evaluation(BaseSolver& solver, Solver::Impl& s, Mode mode, Step&& step)
     return;
   }
   Scalars& results = s.results[static_cast<int>(mode)];
-  results.clear();
-  for (const auto& [name, mean] : s.frames.back().means.entries()) results.set(name, mean.mean());
+  results = means_of(s.frames.back());
   for (std::size_t i = 0; i < s.metrics.size(); ++i) {
     metric(i, "compute", [&] {
       for (at::Tensor& sum : s.metrics[i]->sums()) s.context.world().all_reduce(sum, World::Reduce::sum);
@@ -422,7 +425,7 @@ void run_evaluation(BaseSolver& solver, Solver::Impl& s, Mode mode, Step&& step)
 
 /// The results of an evaluation are worth a line, whatever hooks there are.
 void log_results(const Solver::Impl& s, Mode mode) {
-  std::string line = s.epoch > 0 ? cat("epoch ", s.epoch, "/", s.max_epochs, " ", mode_name(mode)) : mode_name(mode);
+  std::string line = s.phase_text(mode);
   for (const auto& [name, value] : s.results[static_cast<int>(mode)].entries())
     line += cat(" ", name, " ", short_number(value));
   s.logger.info(line);
@@ -436,7 +439,9 @@ void BaseSolver::solve_test() { solve_evaluation(Mode::test, &BaseSolver::run_te
 void BaseSolver::solve_evaluation(Mode mode, void (BaseSolver::*run)(), SavePoint afterwards) {
   Solver::Impl& s = solver_->impl();
   // An evaluation that a pause cuts short has not been: it runs again from its start.
-  const State components_before = copied(s.component_states());
+  State components_before;
+  s.add_component_states(components_before);
+  components_before = copied(components_before);
   const int64_t iterations_before = s.total_iter[static_cast<int>(mode)];
   bool abandoned = false;
   {

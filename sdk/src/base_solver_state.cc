@@ -21,8 +21,6 @@ namespace gantry {
 
 namespace {
 
-constexpr Mode kModes[] = {Mode::train, Mode::eval, Mode::test};
-
 std::string rng_path(std::size_t index) { return cat("rng/", index); }
 
 std::string results_path(Mode mode) { return cat("trainer/results/", mode_name(mode)); }
@@ -132,10 +130,8 @@ void Solver::Impl::each_stateful(const char* point, F&& f) {
     if (hook->stateful != nullptr) call(*hook, point, [&] { f(cat("hooks/", hook->label), *hook->stateful); });
 }
 
-State Solver::Impl::component_states() {
-  State state;
+void Solver::Impl::add_component_states(State& state) {
   each_stateful("state", [&](const std::string& path, Stateful& component) { add_stateful(state, path, component); });
-  return state;
 }
 
 void Solver::Impl::load_component_states(const State& states) {
@@ -176,8 +172,7 @@ State BaseSolver::save_checkpoint() {
     // Once the pass is over, a resume does not begin it again.
     state.merge("data", inside && s.phase == Phase::iterating ? s.data_state : s.training_data_state());
   }
-  const State components = s.component_states();
-  for (const State::Leaf& leaf : components.leaves()) state.set(leaf.path, leaf.value);
+  s.add_component_states(state);
   const RngState rng = RngState::now();
   for (std::size_t i = 0; i < rng.tensors().size(); ++i) state.set(rng_path(i), rng.tensors()[i]);
   return state;

@@ -29,7 +29,7 @@ std::string tail(std::string_view before) {
 }
 
 std::string text_of(const std::string& value) { return json_string(value); }
-std::string text_of(double value) { return std::isfinite(value) ? number_text(value) : "null"; }
+std::string text_of(double value) { return json_number(value); }
 std::string text_of(const CheckpointInfo::File& file) {
   return json_object({{"size", std::to_string(file.size)}, {"xxh3", json_string(file.xxh3)}});
 }

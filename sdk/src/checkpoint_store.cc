@@ -42,17 +42,6 @@ bool path_exists(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, problem));
 }
 
-/// What stands in a directory that may be absent, by name.
-std::vector<fs::directory_entry> entries_of(const std::string& directory) {
-  std::error_code problem;
-  std::vector<fs::directory_entry> entries;
-  fs::directory_iterator place(directory, problem);
-  for (; !problem && place != fs::directory_iterator(); place.increment(problem)) entries.push_back(*place);
-  if (problem && problem != std::errc::no_such_file_or_directory) fail("read the directory", directory, problem);
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
-
 /// Makes a directory and those above it that are missing, each of them flushed to the disk.
 void make_directories(const fs::path& path) {
   if (path_exists(path) || path.empty()) return;
@@ -147,7 +136,7 @@ CheckpointInfo CheckpointStore::save(const State& state, CheckpointInfo info) {
 
 std::vector<CheckpointInfo> CheckpointStore::list(std::vector<std::string>* problems) const {
   std::vector<CheckpointInfo> found;
-  for (const fs::directory_entry& entry : entries_of(directory_)) {
+  for (const fs::directory_entry& entry : directory_entries(directory_)) {
     const std::string name = entry.path().filename().string();
     std::error_code problem;
     if (name[0] == '.' || !fs::is_directory(entry.symlink_status(problem))) continue;
@@ -188,7 +177,7 @@ std::string CheckpointStore::linked(std::string_view link) const {
 }
 
 void CheckpointStore::remove_broken_links() {
-  for (const fs::directory_entry& entry : entries_of(directory_)) {
+  for (const fs::directory_entry& entry : directory_entries(directory_)) {
     std::error_code problem;
     if (!fs::is_symlink(entry.symlink_status(problem)) ||
         fs::status(entry.path(), problem).type() != fs::file_type::not_found) {
@@ -212,7 +201,7 @@ void CheckpointStore::remove(std::string_view name) {
 }
 
 void CheckpointStore::remove_leftovers() {
-  for (const fs::directory_entry& entry : entries_of(directory_)) {
+  for (const fs::directory_entry& entry : directory_entries(directory_)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(kAside)) {
       const std::string checkpoint = name.substr(kAside.size(), name.rfind('-') - kAside.size());

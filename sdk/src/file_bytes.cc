@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -15,17 +14,6 @@
 #include "gantry/text.h"
 
 namespace gantry {
-
-std::string bytes_text(int64_t bytes) {
-  if (bytes < 1000) return cat(bytes, bytes == 1 ? " byte" : " bytes");
-  static constexpr const char* units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
-  double size = static_cast<double>(bytes) / 1000;
-  std::size_t unit = 0;
-  for (; size >= 999.95 && unit + 1 < std::size(units); ++unit) size /= 1000;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %s", size, units[unit]);
-  return text;
-}
 
 std::string system_message(int error) { return std::generic_category().message(error); }
 
@@ -115,6 +103,18 @@ void write_file(const std::string& path, std::string_view text) {
   OutputFile file(path, static_cast<int64_t>(text.size()));
   file.write(text.data(), text.size());
   file.finish();
+}
+
+std::vector<std::filesystem::directory_entry> directory_entries(const std::string& path) {
+  std::error_code problem;
+  std::vector<std::filesystem::directory_entry> entries;
+  std::filesystem::directory_iterator place(path, problem);
+  for (; !problem && place != std::filesystem::directory_iterator(); place.increment(problem))
+    entries.push_back(*place);
+  if (problem && problem != std::errc::no_such_file_or_directory)
+    throw Error(cat("cannot read the directory ", path, ": ", problem.message()));
+  std::sort(entries.begin(), entries.end());
+  return entries;
 }
 
 void sync_directory(const std::string& path) {

@@ -2,15 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Files as bytes: whole reads and writes, and errors that name the file and the system's reason.
 
 namespace gantry {
-
-/// "512 bytes", "12.3 MB"
-std::string bytes_text(int64_t bytes);
 
 /// The system's words for a value of errno.
 std::string system_message(int error);
@@ -67,6 +66,8 @@ class OutputFile final {
 std::string read_file(const std::string& path, int64_t limit);
 void write_file(const std::string& path, std::string_view text);
 
+/// What stands in a directory, by name; nothing where there is no such directory.
+std::vector<std::filesystem::directory_entry> directory_entries(const std::string& path);
 /// Flushes the names in a directory to the disk.
 void sync_directory(const std::string& path);
 

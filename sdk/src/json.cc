@@ -1,5 +1,6 @@
 #include "gantry/json.h"
 
+#include <cmath>
 #include <cstdint>
 
 #include "gantry/text.h"
@@ -44,6 +45,8 @@ std::string json_string(std::string_view text) {
   }
   return out + "\"";
 }
+
+std::string json_number(double value) { return std::isfinite(value) ? number_text(value) : "null"; }
 
 std::string json_object(std::initializer_list<std::pair<const char*, std::string>> members) {
   std::vector<std::string> items;

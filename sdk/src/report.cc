@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "gantry/json.h"
 #include "gantry/session.h"
 #include "gantry/text.h"
@@ -8,12 +6,9 @@ namespace gantry {
 
 namespace {
 
-/// JSON has no NaN and no infinity.
-std::string number(double value) { return std::isfinite(value) ? number_text(value) : "null"; }
-
 std::string numbers_object(const std::vector<std::pair<std::string, double>>& values) {
   std::vector<std::string> members;
-  for (const auto& [name, value] : values) members.push_back(cat(json_string(name), ": ", number(value)));
+  for (const auto& [name, value] : values) members.push_back(cat(json_string(name), ": ", json_number(value)));
   return "{" + join(members, ", ") + "}";
 }
 
@@ -49,8 +44,8 @@ std::string RunReport::json() const {
   return json_object({{"status", json_string(status_text(status))},
                       {"epoch", cat(epoch)},
                       {"iteration", cat(iteration)},
-                      {"seconds", number(seconds)},
-                      {"samples_per_s", number(samples_per_s)},
+                      {"seconds", json_number(seconds)},
+                      {"samples_per_s", json_number(samples_per_s)},
                       {"metrics", cat("{", join(modes, ", "), "}")},
                       {"best", numbers_object(best)},
                       {"checkpoint", text_or_null(checkpoint)},

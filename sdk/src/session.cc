@@ -150,7 +150,7 @@ void fill(RunReport& report, BaseSolver& solver) {
   report.checkpoint = s.last_checkpoint;
   report.best = s.best.entries();
   report.samples_per_s = report.seconds > 0 ? static_cast<double>(s.train_samples) / report.seconds : 0;
-  for (Mode mode : {Mode::train, Mode::eval, Mode::test}) {
+  for (Mode mode : kModes) {
     const Scalars& values = s.results[static_cast<int>(mode)];
     if (!values.entries().empty()) report.metrics.emplace_back(mode_name(mode), values.entries());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "gantry/text.h"
 #include "solver_impl.h"
 
 namespace gantry {
@@ -53,6 +54,12 @@ int64_t Solver::total_max_iter() const {
 int64_t Solver::step() const { return impl_->engine == nullptr ? 0 : impl_->engine->steps(); }
 bool Solver::backward_step() const { return impl_->engine != nullptr && impl_->engine->backward_step(); }
 Phase Solver::phase() const { return impl_->phase; }
+std::string Solver::phase_text() const { return impl_->phase_text(impl_->mode()); }
+std::string Solver::Impl::phase_text(Mode mode) const {
+  if (epoch == 0) return mode_name(mode);
+  return max_epochs > 0 ? cat("epoch ", epoch, "/", max_epochs, " ", mode_name(mode))
+                        : cat("epoch ", epoch, " ", mode_name(mode));
+}
 ExitReason Solver::exit_reason() const { return impl_->exit_reason; }
 
 const Batch& Solver::batch() const {

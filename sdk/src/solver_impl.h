@@ -16,6 +16,8 @@
 
 namespace gantry {
 
+inline constexpr Mode kModes[] = {Mode::train, Mode::eval, Mode::test};
+
 std::optional<Phase> phase_named(std::string_view name);
 /// With tensors of its own.
 State copied(const State& state);
@@ -119,6 +121,7 @@ struct Solver::Impl final : StepEngine::Observer {
   bool pausing() const { return served == Stop::pause; }
 
   const Frame* top() const { return frames.empty() ? nullptr : &frames.back(); }
+  std::string phase_text(Mode mode) const;
   Mode mode() const { return frames.empty() ? Mode::train : frames.back().mode; }
   int64_t steps_per_epoch() const;
 
@@ -140,7 +143,7 @@ struct Solver::Impl final : StepEngine::Observer {
 
   State training_data_state() const;
   /// Of the components that stand for themselves, with whole paths: hooks, metrics, the schedule.
-  State component_states();
+  void add_component_states(State& state);
   void load_component_states(const State& states);
   void write_checkpoint();
 

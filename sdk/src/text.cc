@@ -48,6 +48,17 @@ std::string number_text(double value) {
   return text;
 }
 
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 1000) return cat(bytes, bytes == 1 ? " byte" : " bytes");
+  static constexpr const char* units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+  double size = static_cast<double>(bytes) / 1000;
+  std::size_t unit = 0;
+  for (; size >= 999.95 && unit + 1 < std::size(units); ++unit) size /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", size, units[unit]);
+  return text;
+}
+
 std::string join(const std::vector<std::string>& items, std::string_view separator) {
   std::string text;
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <utility>
 
+#include "file_bytes.h"
 #include "gantry/error.h"
 #include "gantry/text.h"
 
@@ -98,7 +98,7 @@ WorkDir::~WorkDir() {
 void WorkDir::lock(const Config& solver) {
   const std::string file = path_ + "/" + kOwnFolder + "/lock";
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) throw solver.error("WORK_DIR", cat("cannot open ", file, ": ", std::strerror(errno)));
+  if (lock_ < 0) throw solver.error("WORK_DIR", cat("cannot open ", file, ": ", system_message(errno)));
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     const int problem = errno;
     const std::string owner = content_of(lock_);
@@ -106,13 +106,13 @@ void WorkDir::lock(const Config& solver) {
     if (problem == EWOULDBLOCK)
       throw solver.error("WORK_DIR", cat(path_, " is in use by ", owner.empty() ? "another run" : owner,
                                          ": wait for it to end, stop it, or give this run another WORK_DIR"));
-    throw solver.error("WORK_DIR", cat("cannot lock ", file, ": ", std::strerror(problem)));
+    throw solver.error("WORK_DIR", cat("cannot lock ", file, ": ", system_message(problem)));
   }
   if (const std::string earlier = content_of(lock_); !earlier.empty())
     logger_.info(cat("the last run in ", path_, ", ", earlier, ", did not end in order"));
   const std::string owner = cat("process ", ::getpid(), " on ", host_name(), "\n");
   if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, owner.data(), owner.size(), 0) < 0)
-    throw solver.error("WORK_DIR", cat("cannot write ", file, ": ", std::strerror(errno)));
+    throw solver.error("WORK_DIR", cat("cannot write ", file, ": ", system_message(errno)));
 }
 
 void WorkDir::note_what_is_not_ours() {
@@ -123,19 +123,15 @@ void WorkDir::note_what_is_not_ours() {
     return;
   }
   if (not_ours_.empty()) return;
-  std::ofstream out(file);
+  std::string names;
   for (const std::string& name : not_ours_)
-    if (name.find('\n') == std::string::npos) out << name << '\n';
-  if (!out.flush()) throw Error(cat("cannot write ", file));
+    if (name.find('\n') == std::string::npos) names += name + '\n';
+  write_file(file, names);
 }
 
 std::vector<std::string> WorkDir::entries() const {
   std::vector<std::string> names;
-  std::error_code problem;
-  for (fs::directory_iterator it(path_, problem), end; !problem && it != end; it.increment(problem))
-    names.push_back(it->path().filename().string());
-  if (problem) throw Error(cat("cannot read ", path_, ": ", problem.message()));
-  std::sort(names.begin(), names.end());
+  for (const fs::directory_entry& entry : directory_entries(path_)) names.push_back(entry.path().filename().string());
   return names;
 }
 

@@ -5,7 +5,6 @@
 #include <gantry/safetensors.h>
 #include <gantry/text.h>
 
-#include <cmath>
 #include <utility>
 
 #include "tensors_report.h"
@@ -30,8 +29,6 @@ CheckpointReport::File examine(const CheckpointInfo& info, const CheckpointInfo:
   }
   return file;
 }
-
-std::string number_json(double value) { return std::isfinite(value) ? gantry::number_text(value) : "null"; }
 
 std::string section(const char* title, const std::vector<std::pair<std::string, std::string>>& facts) {
   std::vector<Row> rows;
@@ -86,14 +83,14 @@ std::string CheckpointReport::text() const {
   text += "files\n" + columns(rows, {false, true, false, true, false});
   if (const File* file = model(); file != nullptr && file->problem.empty())
     text += gantry::cat("model       ", count(file->tensors, "tensor"), ", ", count(file->numbers, "number"),
-                        " (parameters and buffers), ", short_bytes(file->expected.size), "\n");
-  text += gantry::cat("total       ", short_bytes(bytes()), "\n");
+                        " (parameters and buffers), ", gantry::bytes_text(file->expected.size), "\n");
+  text += gantry::cat("total       ", gantry::bytes_text(bytes()), "\n");
   return text + problems;
 }
 
 std::string CheckpointReport::json() const {
   std::vector<std::pair<std::string, std::string>> metrics;
-  for (const auto& [name, value] : info.metrics) metrics.emplace_back(name, number_json(value));
+  for (const auto& [name, value] : info.metrics) metrics.emplace_back(name, gantry::json_number(value));
   std::vector<std::string> items;
   for (const File& file : files) {
     const bool ok = file.problem.empty();

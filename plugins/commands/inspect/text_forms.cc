@@ -4,7 +4,6 @@
 #include <gantry/text.h>
 
 #include <algorithm>
-#include <cstdio>
 
 std::string columns(const std::vector<Row>& rows, const std::vector<bool>& right_aligned) {
   std::vector<std::size_t> widths(right_aligned.size(), 0);
@@ -37,17 +36,6 @@ std::string printable(std::string_view text) {
 
 std::string count(int64_t number, std::string_view noun) {
   return gantry::cat(number, ' ', noun, number == 1 ? "" : "s");
-}
-
-std::string short_bytes(int64_t bytes) {
-  if (bytes < 1000) return count(bytes, "byte");
-  static constexpr const char* units[] = {"kB", "MB", "GB", "TB"};
-  double value = static_cast<double>(bytes) / 1000;
-  std::size_t unit = 0;
-  for (; value >= 999.95 && unit < 3; ++unit) value /= 1000;
-  char text[48];
-  std::snprintf(text, sizeof text, "%.1f %s", value, units[unit]);
-  return text;
 }
 
 std::string json_members(const std::vector<std::pair<std::string, std::string>>& members) {

@@ -19,9 +19,6 @@ std::string printable(std::string_view text);
 /// "1 tensor", "3 tensors"
 std::string count(int64_t number, std::string_view noun);
 
-/// "812.5 kB", from 1000 bytes on; below "512 bytes".
-std::string short_bytes(int64_t bytes);
-
 /// A JSON object; the values are JSON already.
 std::string json_members(const std::vector<std::pair<std::string, std::string>>& members);
 std::string json_texts(const std::vector<std::pair<std::string, std::string>>& texts);

@@ -61,7 +61,7 @@ class LogHook final : public gantry::Hook, public gantry::ResumeObserver {
 
  private:
   struct PhaseLog {
-    Clock::time_point start, window_start, last_end;
+    Clock::time_point window_start, last_end;
     double window_data_seconds = 0;
     int64_t samples = 0, iterations = 0;  // since the last line
     // Of the outputs, and of what hooks log; since the last line, and since the phase began.
@@ -70,20 +70,10 @@ class LogHook final : public gantry::Hook, public gantry::ResumeObserver {
 
   static void begin(PhaseLog& log) {
     log = PhaseLog{};
-    log.start = log.last_end = log.window_start = Clock::now();
+    log.last_end = log.window_start = Clock::now();
   }
 
   PhaseLog& of(const gantry::Solver& solver) { return logs_[static_cast<int>(solver.mode())]; }
-
-  static std::string head(const gantry::Solver& solver) {
-    std::string text;
-    if (solver.epoch() > 0) {
-      text = "epoch " + std::to_string(solver.epoch());
-      if (solver.max_epochs() > 0) text += "/" + std::to_string(solver.max_epochs());
-      text += " ";
-    }
-    return text + gantry::mode_name(solver.mode());
-  }
 
   /// " loss 0.9123 (1.3120)" for each value that came since the last line; forgets those.
   static std::string averages(gantry::FieldMeans& window, const gantry::FieldMeans& phase) {
@@ -103,7 +93,7 @@ class LogHook final : public gantry::Hook, public gantry::ResumeObserver {
     const std::string total = std::to_string(solver.epoch_max_iter());
     std::string done = std::to_string(iterations_done);
     done.insert(0, total.size() - std::min(total.size(), done.size()), ' ');
-    std::string line = head(solver) + " [" + done + "/" + total + "]";
+    std::string line = solver.phase_text() + " [" + done + "/" + total + "]";
     line += averages(log.window, solver.phase_means()) + averages(log.window_values, log.phase_values);
     for (const auto& [name, value] : solver.collect_log_vars().entries())
       line += " " + name + " " + gantry::short_number(value);

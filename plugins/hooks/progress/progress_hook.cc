@@ -114,16 +114,6 @@ class ProgressHook final : public gantry::Hook {
     shown_ = false;
   }
 
-  static std::string head(const gantry::Solver& solver) {
-    std::string text;
-    if (solver.epoch() > 0) {
-      text = "epoch " + std::to_string(solver.epoch());
-      if (solver.max_epochs() > 0) text += "/" + std::to_string(solver.max_epochs());
-      text += " ";
-    }
-    return text + gantry::mode_name(solver.mode());
-  }
-
   static double share_done(const gantry::Solver& solver) {
     const double all = static_cast<double>(std::max<int64_t>(1, solver.epoch_max_iter()));
     return std::min(1.0, static_cast<double>(solver.iter() + 1) / all);
@@ -153,14 +143,14 @@ class ProgressHook final : public gantry::Hook {
     const auto full = static_cast<std::size_t>(share * kWidth);
     char percent[8];
     std::snprintf(percent, sizeof percent, "%3d %%", static_cast<int>(share * 100));
-    return head(solver) + " [" + std::string(full, '#') + std::string(kWidth - full, '.') + "] " + percent + " " +
-           count(solver) + pace_and_time_left(solver, now);
+    return solver.phase_text() + " [" + std::string(full, '#') + std::string(kWidth - full, '.') + "] " + percent +
+           " " + count(solver) + pace_and_time_left(solver, now);
   }
 
   /// epoch 3/10 train 42 % (197/469), 120 iters/s, 3:25 left
   std::string line(const gantry::Solver& solver, Clock::time_point now) const {
-    return head(solver) + " " + std::to_string(static_cast<int>(share_done(solver) * 100)) + " % (" + count(solver) +
-           ")" + pace_and_time_left(solver, now);
+    return solver.phase_text() + " " + std::to_string(static_cast<int>(share_done(solver) * 100)) + " % (" +
+           count(solver) + ")" + pace_and_time_left(solver, now);
   }
 
   Clock::duration refresh_, line_;

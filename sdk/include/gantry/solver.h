@@ -67,6 +67,7 @@ class GANTRY_API Solver final {
   int64_t step() const;            ///< optimizer steps taken
   bool backward_step() const;      ///< this iteration ended a window
   Phase phase() const;
+  std::string phase_text() const;  ///< what lines about the running phase begin with: "epoch 3/10 train"
   ExitReason exit_reason() const;
 
   // --- this iteration ---

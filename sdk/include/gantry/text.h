@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ GANTRY_API std::string number_text(double value);
 /// A double for a person to read: four decimals, or four significant digits where that would show a zero or
 /// too much ("0.0512", "1.2e-05"). Log lines use it.
 GANTRY_API std::string short_number(double value);
+
+/// An amount of memory: "512 bytes", "12.3 MB" (of a million bytes).
+GANTRY_API std::string bytes_text(int64_t bytes);
 
 /// `items` with `separator` between them.
 GANTRY_API std::string join(const std::vector<std::string>& items, std::string_view separator);
