@@ -26,6 +26,7 @@ struct Job {
   Config config;                               // resolved; usable only without problems
   std::unique_ptr<PluginCatalogue> catalogue;  // null when the files could not be read
   std::vector<ConfigError> problems;           // sorted by place
+  std::vector<ConfigError> notes;              // what is accepted and has no effect
 };
 
 Job prepare(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log) {
@@ -41,7 +42,7 @@ Job prepare(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log) 
     if (job.problems.empty()) {
       PluginIndex index(search_path(arguments.plugin_dir_values(), composed));
       job.catalogue = std::make_unique<PluginCatalogue>(std::move(index), Logger(log, ""));
-      job.config = resolve(composed, *job.catalogue, job.problems);
+      job.config = resolve(composed, *job.catalogue, job.problems, &job.notes);
     }
   } catch (const ConfigError& error) {
     job.problems.push_back(error);
@@ -50,6 +51,7 @@ Job prepare(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log) 
     const auto key = [](const SourceLocation& where) { return std::tie(where.file, where.line, where.column); };
     return key(a.where()) < key(b.where());
   });
+  for (const ConfigError& note : job.notes) std::cerr << "note: " << note.what() << '\n';
   for (const ConfigError& problem : job.problems) std::cerr << "error: " << problem.what() << '\n';
   if (const std::size_t n = job.problems.size(); n > 0) std::cerr << n << (n == 1 ? " problem" : " problems") << '\n';
   return job;

@@ -1,13 +1,53 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "gantry/dataset.h"
+#include "gantry/name_pattern.h"
+#include "gantry/pretrained.h"
 #include "gantry/text.h"
 #include "solver_impl.h"
 
 // How a solver is put together; base_solver_loop.cc is how it runs.
 
 namespace gantry {
+
+namespace {
+
+/// SCEPTER's keys that mean nothing here.
+void declare_foreign(Parameters& p) {
+  const char* precision = "training is in float32";
+  p.foreign("USE_AMP", {"false"}, precision);
+  p.foreign("DTYPE", {"float32"}, precision);
+  p.foreign("TRAIN_PRECISION", {"32"}, precision);
+  p.foreign("USE_SCALER", {"false"}, precision);
+  p.foreign("ENABLE_GRADSCALER", {"false"}, precision);
+  const char* one_device = "a model is whole on each device";
+  p.foreign("USE_FSDP", {"false"}, one_device);
+  p.foreign("USE_FAIRSCALE", {"false"}, one_device);
+  for (const char* name : {"SHARDING_STRATEGY", "SHARDING_SIZE", "FSDP_REDUCE_DTYPE", "FSDP_BUFFER_DTYPE",
+                           "FSDP_SHARD_MODULES", "USE_ORIG_PARAMS", "FIND_UNUSED_PARAMETERS"})
+    p.foreign(name, {"*"}, one_device);
+  p.foreign("SAVE_MODULES", {"*"}, "a checkpoint holds everything that a run needs to go on");
+  p.foreign("TRAIN_MODULES", {"[model]"}, "say with FREEZE which parameters are trained");
+  p.foreign("LOAD_MODEL_ONLY", {"false"},
+            "MODEL.PRETRAINED_MODEL starts from a model alone, RESUME_FROM goes on with all");
+  p.foreign("TUNER", {}, "train a part of the model with FREEZE");
+  p.foreign("RESCALE_LR", {"false"}, "nothing changes a learning rate silently");
+  p.foreign("CHANNELS_LAST", {"false"}, "tensors are laid out as the model makes them");
+  p.foreign("LOG_TRAIN_NUM", {"*"}, "logs and probes have intervals of their own");
+  p.foreign("IMAGE_LOG_STEP", {"*"}, "ProbeDataHook's PROB_INTERVAL says when pictures are written");
+}
+
+/// A few of them, for messages.
+std::string parameter_names(const std::vector<NamedParameter>& parameters) {
+  constexpr std::size_t kShown = 6;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(parameters.size(), kShown); ++i) names.push_back(parameters[i].name);
+  return cat(join(names, ", "), parameters.size() > kShown ? cat(", ... (", parameters.size(), " in all)") : "");
+}
+
+}  // namespace
 
 void BaseSolver::declare(Parameters& p) {
   p.add<std::string>("WORK_DIR")
@@ -21,10 +61,28 @@ void BaseSolver::declare(Parameters& p) {
       .help(
           "The checkpoint to go on from, a path; or auto: the newest valid one in WORK_DIR, none at all being a start "
           "afresh. Without TRAIN_DATA only the model is taken.");
-  p.optional<int64_t>("MAX_EPOCHS").at_least(1).help("Training ends after this many epochs. Needed with TRAIN_DATA.");
+  p.optional<std::string>("MODE")
+      .choices({"train", "eval", "test"})
+      .help(
+          "train: training with what evaluations and tests there are; eval, test: one pass over that data alone, with "
+          "the model of RESUME_FROM or PRETRAINED_MODEL. Default: what there is data for.");
+  p.optional<int64_t>("MAX_EPOCHS")
+      .at_least(1)
+      .help("Training ends after this many epochs. This or MAX_STEPS is needed with TRAIN_DATA.");
+  p.optional<int64_t>("MAX_STEPS")
+      .at_least(1)
+      .unit("iterations")
+      .help("Training ends after this many iterations, however many passes over the data that takes.");
+  p.add<int64_t>("NUM_FOLDS", 1)
+      .at_least(1)
+      .help("A pass over the training data has them this many times, and as many epochs.");
+  p.optional<int64_t>("ACCU_STEP")
+      .at_least(1)
+      .unit("iterations")
+      .help("Batches that make one optimizer step: another name for BackwardHook's ACCUMULATE_STEP.");
   p.add<Interval>("EVAL_INTERVAL", Interval{1, Interval::Unit::epochs})
-      .unit("epochs")
-      .help("An evaluation after every so many epochs, and after the last one; <= 0: none.");
+      .unit("loop")
+      .help("An evaluation every so often, and after the last epoch: 2, 500 iters, 500 steps, 2 epochs; <= 0: none.");
   p.add<int64_t>("LIMIT_TRAIN_BATCHES", -1).help("At most so many batches of an epoch; <= 0: all.");
   p.add<int64_t>("LIMIT_EVAL_BATCHES", -1).help("At most so many batches of an evaluation or test; <= 0: all.");
   p.add<std::string>("NONFINITE", "error")
@@ -35,6 +93,11 @@ void BaseSolver::declare(Parameters& p) {
   p.optional_component<Dataset>("TRAIN_DATA").help("What is trained on.");
   p.optional_component<Dataset>("EVAL_DATA").help("What is evaluated on, at EVAL_INTERVAL.");
   p.optional_component<Dataset>("TEST_DATA").help("What is tested on, once, after training.");
+  p.add<std::string>("TEST_WITH", "last")
+      .choices({"last", "best"})
+      .help(
+          "The model that is tested after training: as it is then, or that of the checkpoint that the link best "
+          "names.");
   p.components<Hook>("HOOKS").help("Hooks that attend every mode.");
   p.components<Hook>("TRAIN_HOOKS").help("Hooks that attend training.");
   p.components<Hook>("EVAL_HOOKS").help("Hooks that attend evaluations.");
@@ -43,19 +106,35 @@ void BaseSolver::declare(Parameters& p) {
   p.optional_component<Optimizer>("OPTIMIZER").help("How it is trained.");
   p.optional_component<LrScheduler>("LR_SCHEDULER").help("How the learning rate changes.");
   p.components<Metric>("METRICS").help("Figures over each whole evaluation and test.");
+  p.components<FileSystem>("FILE_SYSTEM").help("Where paths of the configuration lead, beside this machine's files.");
+  Parameters freeze;
+  freeze.add<std::vector<std::string>>("FREEZE_PART", {})
+      .help("Regular expressions looked for in the parameters' names: what matches is not trained.");
+  freeze.add<std::vector<std::string>>("TRAIN_PART", {})
+      .help("What matches one of these is trained all the same. Without FREEZE_PART: nothing else is.");
+  p.section("FREEZE", std::move(freeze)).help("Which parameters are left as they are.");
+  declare_foreign(p);
 }
 
 BaseSolver::BaseSolver(const Config& config, Context& context) : config_(config), context_(context) {
   auto impl = std::make_unique<Solver::Impl>(*this, context_);
   impl->max_epochs = config_.has("MAX_EPOCHS") ? config_.get<int64_t>("MAX_EPOCHS") : 0;
-  if (context_.dry_run()) impl->max_epochs = std::min<int64_t>(impl->max_epochs, 1);
-  const bool trains = config_.has("TRAIN_DATA");
-  if (trains && impl->max_epochs == 0)
-    throw config_.error("MAX_EPOCHS", "MAX_EPOCHS is needed with TRAIN_DATA: how many epochs to train");
-  if (!trains && !config_.has("EVAL_DATA") && !config_.has("TEST_DATA"))
-    throw config_.error("TRAIN_DATA", "there is nothing to run on: give TRAIN_DATA, EVAL_DATA or TEST_DATA");
-  if (config_.get<Interval>("EVAL_INTERVAL").unit != Interval::Unit::epochs)
-    throw config_.error("EVAL_INTERVAL", "EVAL_INTERVAL counts epochs in a run that MAX_EPOCHS limits: write a number");
+  impl->max_steps = config_.has("MAX_STEPS") ? config_.get<int64_t>("MAX_STEPS") : 0;
+  impl->folds = config_.get<int64_t>("NUM_FOLDS");
+  impl->eval_interval = config_.get<Interval>("EVAL_INTERVAL");
+  if (impl->max_epochs > 0 && impl->max_steps > 0)
+    throw config_.error("MAX_STEPS", cat("MAX_STEPS is ", impl->max_steps, " and MAX_EPOCHS ", impl->max_epochs,
+                                         ": only one of them can limit the training"));
+  if (context_.dry_run()) {
+    impl->max_epochs = std::min<int64_t>(impl->max_epochs, 1);
+    impl->max_steps = std::min<int64_t>(impl->max_steps, 2);
+  }
+  if (config_.has("TRAIN_DATA") && impl->max_epochs == 0 && impl->max_steps == 0)
+    throw config_.error("MAX_EPOCHS", "MAX_EPOCHS or MAX_STEPS is needed with TRAIN_DATA: how long to train");
+  if (!config_.has("TRAIN_DATA") && !config_.has("EVAL_DATA") && !config_.has("TEST_DATA"))
+    throw config_.error("TRAIN_DATA", "is not there, and there is nothing to run on: give TRAIN_DATA, EVAL_DATA or TEST_DATA");
+  for (const Config& item : config_.get<std::vector<Config>>("FILE_SYSTEM"))
+    services_of(context_).files.add(context_.build<FileSystem>(item));
   solver_ = std::make_unique<Solver>(std::move(impl));
 }
 
@@ -69,6 +148,7 @@ std::shared_ptr<Model> BaseSolver::model() { return solver_->impl().model; }
 void BaseSolver::set_model(std::shared_ptr<Model> model) {
   Solver::Impl& s = solver_->impl();
   s.model = std::move(model);
+  if (s.model != nullptr) s.model->probes = s.probes;
   if (s.model_info != nullptr) return;
   s.solvers_own_model = services_of(context_).info("solver", config_);
   s.solvers_own_model.kind = "model";
@@ -87,9 +167,37 @@ void BaseSolver::set_up() {
   construct_model();
   if (model() == nullptr)
     throw Error(cat("solver ", config_.name(), " built no model: construct_model must call set_model"));
+  // A resumed run takes its model from the checkpoint.
+  const Config model_config = config_.get<Config>("MODEL");
+  if (!services_of(context_).resume.has_value() && model_config.has("PRETRAINED_MODEL"))
+    load_pretrained(*model(), model_config, context_.files(), solver_->logger());
+  freeze();
   construct_metrics();
   model_to_device();
   init_opti();
+}
+
+void BaseSolver::freeze() {
+  if (!config_.has("FREEZE")) return;
+  const Config section = config_.get<Config>("FREEZE");
+  const std::vector<NamedParameter> parameters = named_parameters(*model());
+  const auto apply = [&](const char* key, bool trained) {
+    for (const NamePattern& pattern : name_patterns(section, key)) {
+      bool used = false;
+      for (const NamedParameter& parameter : parameters) {
+        if (!pattern.found_in(parameter.name)) continue;
+        used = true;
+        at::Tensor(parameter.tensor).requires_grad_(trained);
+      }
+      if (!used)
+        throw section.error(key, cat(key, ": no parameter of the model has '", pattern.text(),
+                                     "' in its name; there are ", parameter_names(parameters)));
+    }
+  };
+  if (section.get<std::vector<std::string>>("FREEZE_PART").empty())
+    for (const NamedParameter& parameter : parameters) at::Tensor(parameter.tensor).requires_grad_(false);
+  apply("FREEZE_PART", false);
+  apply("TRAIN_PART", true);
 }
 
 void BaseSolver::construct_hook() {
@@ -116,6 +224,7 @@ void BaseSolver::construct_hook() {
       instance->resume = dynamic_cast<ResumeObserver*>(instance->hook.get());
       instance->checkpoint = dynamic_cast<CheckpointObserver*>(instance->hook.get());
       instance->learning_rate = dynamic_cast<LearningRateHook*>(instance->hook.get());
+      instance->evaluation_weights = dynamic_cast<EvaluationWeights*>(instance->hook.get());
       for (Mode mode : modes) s.hooks_of[static_cast<int>(mode)].push_back(instance.get());
       s.hooks.push_back(std::move(instance));
     }
@@ -140,8 +249,12 @@ void BaseSolver::construct_data() {
     if (context_.dry_run()) limit = 2;
     Config section = config_.get<Config>(key);
     if (!section.has("MODE")) section = section.with("MODE", Config::scalar(mode_name(mode), section.where()));
-    set_data(mode, make_loader(section, context_, training, limit));
+    set_data(mode, make_loader(section, context_, training, limit, training ? config_.get<int64_t>("NUM_FOLDS") : 1));
   }
+  const Solver::Impl& s = solver_->impl();
+  if (const Loader* loader = data(Mode::train); loader != nullptr && s.epoch_range(s.folds).batches < 1)
+    throw config_.error("NUM_FOLDS", cat("NUM_FOLDS is ", s.folds, ", and a pass of so many folds has ",
+                                         loader->batches_per_epoch(), " batches: too few for an epoch each"));
 }
 
 void BaseSolver::construct_model() {
@@ -167,29 +280,46 @@ void BaseSolver::init_opti() {
   const Config config = config_.get<Config>("OPTIMIZER");
   s.optimizer_info = &services_of(context_).info("optimizer", config);
   s.optimizer = context_.build<Optimizer>(config);
+  s.closure_optimizer = dynamic_cast<ClosureOptimizer*>(s.optimizer.get());
   std::vector<Slot> slots;
+  std::vector<int64_t> used(s.optimizer->groups().size());
   const std::size_t states = s.optimizer->state_names().size();
   for (NamedParameter& parameter : named_parameters(*model())) {
     if (!parameter.tensor.requires_grad()) continue;
     Slot slot;
     slot.name = std::move(parameter.name);
+    slot.group = s.optimizer->group_of(slot.name);
+    ++used[static_cast<std::size_t>(slot.group)];
     slot.parameter = std::move(parameter.tensor);
     slot.state.resize(states);
     slots.push_back(std::move(slot));
   }
   if (slots.empty())
-    throw config_.error("MODEL", "the model has no parameter to train; leave OPTIMIZER out to run it as it is");
+    throw config_.error("MODEL", "has no parameter to train; leave OPTIMIZER out to run it as it is");
+  for (std::size_t g = 1; g < used.size(); ++g)
+    if (used[g] == 0)
+      throw config.get<std::vector<Config>>("PARAM_GROUPS")[g - 1].error(
+          "MATCH", cat("no parameter that is trained, and in no group before, has '", s.optimizer->groups()[g].name(),
+                       "' in its name; there are ", parameter_names(named_parameters(*model()))));
   s.engine = std::make_unique<StepEngine>(*s.optimizer, std::move(slots), make_local_sync(), s);
   const std::string nonfinite = config_.get<std::string>("NONFINITE");
   s.engine->set_nonfinite(nonfinite == "error"  ? StepEngine::NonFinite::error
                           : nonfinite == "skip" ? StepEngine::NonFinite::skip
                                                 : StepEngine::NonFinite::ignore);
+  if (config_.has("ACCU_STEP")) s.engine->set_accumulate_step(config_.get<int64_t>("ACCU_STEP"));
   if (config_.has("LR_SCHEDULER")) {
     const Config schedule = config_.get<Config>("LR_SCHEDULER");
     s.scheduler_info = &services_of(context_).info("lr_scheduler", schedule);
     s.lr_scheduler = context_.build<LrScheduler>(schedule);
     s.schedule_counts_epochs = schedule.has("UNIT") ? schedule.get<std::string>("UNIT") == "epoch"
-                                                    : s.lr_scheduler->counts_epochs_by_default();
+                                                    : s.max_steps == 0 && s.lr_scheduler->counts_epochs_by_default();
+    s.momentum_schedule = dynamic_cast<MomentumSchedule*>(s.lr_scheduler.get());
+    if (s.momentum_schedule != nullptr && std::isnan(s.momentum_schedule->momentum({}, 0)))
+      s.momentum_schedule = nullptr;
+    if (s.momentum_schedule != nullptr && std::isnan(s.optimizer->groups().front().momentum()))
+      throw config_.error("LR_SCHEDULER",
+                          cat(schedule.name(), " cycles the momentum, and optimizer ", config.name(),
+                              " has none as it is configured: give it one, or set CYCLE_MOMENTUM: false"));
   }
 }
 

@@ -9,65 +9,22 @@
 #include "evaluation_scope.h"
 #include "flops.h"
 #include "gantry/text.h"
+#include "loop_parts.h"
 #include "rng_state.h"
 #include "solver_impl.h"
 
-// The loops. What must stay true: counters advance only after the hooks of an iteration; a save point is
-// reached only with no window open; an evaluation leaves training as it found it, also when it throws; `phase` names
-// what comes next wherever a save point is reached.
+// Points, save points and training; base_solver_evaluation.cc has evaluations. What must stay true: counters advance
+// only after the hooks of an iteration; a save point is reached only with no window open; `phase` names what comes next
+// wherever a save point is reached.
 
 namespace gantry {
 
 namespace {
 
-void move_to(Batch& batch, at::Device device) {
-  if (device.is_cpu()) return;
-  for (auto& [name, value] : batch.entries())
-    if (auto* tensor = std::get_if<at::Tensor>(&value)) *tensor = tensor->to(device, /*non_blocking=*/true);
-}
-
-double output_weight(const Outputs& outputs, double otherwise) {
-  const Value* value = outputs.find("weight");
-  if (value == nullptr) return otherwise;
-  if (const auto* number = std::get_if<double>(value)) return *number;
-  if (const auto* count = std::get_if<int64_t>(value)) return static_cast<double>(*count);
-  throw Error(
-      "the model's output \"weight\" must be a number (double or int64_t), so that no step waits for the device");
-}
-
 std::string names_of(const Outputs& outputs) {
   std::vector<std::string> names;
   for (const auto& entry : outputs.entries()) names.push_back(entry.first);
   return names.empty() ? "none" : join(names, ", ");
-}
-
-/// What a dataset or a transform throws comes without the place in the run, which loader threads don't know.
-bool next_batch(const Solver::Impl& s, Loader& loader, Batch& batch) {
-  try {
-    return loader.next(batch);
-  } catch (const ComponentError& error) {
-    ComponentError::Origin origin = error.origin();
-    origin.mode = mode_name(s.mode());
-    origin.iteration = s.total_iter[static_cast<int>(s.mode())];
-    throw ComponentError(std::move(origin), error.cause());
-  }
-}
-
-Scalars means_of(const Frame& frame) {
-  Scalars values;
-  for (const auto& [name, mean] : frame.means.entries()) values.set(name, mean.mean());
-  return values;
-}
-
-/// Waits for the next batch. Returns false when a signal came meanwhile and `may_stop`.
-template <class MayStop>
-bool wait_for_data(Solver::Impl& s, Loader& loader, MayStop&& may_stop) {
-  if (!s.armed) return true;
-  while (!loader.wait(std::chrono::milliseconds(50))) {
-    s.poll_interrupts();
-    if (s.stop == Stop::pause && may_stop()) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -94,7 +51,7 @@ void BaseSolver::resume() {
   const bool model_alone = data(Mode::train) == nullptr || context_.dry_run();
   try {
     if (model_alone)
-      load_model(read_checkpoint(*from, "model"));
+      resume_model(*from);
     else
       load_checkpoint(read_checkpoint(*from));
   } catch (const ConfigError&) {
@@ -106,9 +63,12 @@ void BaseSolver::resume() {
   }
   s.last_checkpoint = from->path;
   if (model_alone) return;
-  if (s.entry.has_value() && s.epoch > s.max_epochs)
+  if (s.entry.has_value() && s.max_epochs > 0 && s.epoch > s.max_epochs)
     throw config_.error("MAX_EPOCHS", cat("MAX_EPOCHS is ", s.max_epochs, ", and ", from->path,
                                           " was saved within epoch ", s.epoch, ": raise MAX_EPOCHS"));
+  if (s.entry.has_value() && s.max_steps > 0 && s.iterations() > s.max_steps)
+    throw config_.error("MAX_STEPS", cat("MAX_STEPS is ", s.max_steps, ", and ", from->path, " was saved after ",
+                                         s.iterations(), " iterations: raise MAX_STEPS"));
   if (const auto& restored = services_of(context_).restored) restored();
   const RngState random = RngState::now();
   for (auto& hook : s.hooks)
@@ -116,8 +76,20 @@ void BaseSolver::resume() {
   random.restore();
   if (s.served == Stop::finish)
     s.logger.info("a hook had finished this run before it was saved: no more epochs");
-  else if (!s.entry.has_value() && s.epoch >= s.max_epochs)
-    s.logger.info(cat("all ", s.max_epochs, " epochs are trained already; a larger MAX_EPOCHS trains on"));
+  else if (!s.entry.has_value() && !s.more_to_train())
+    s.logger.info(s.max_steps > 0
+                      ? cat("all ", s.max_steps, " iterations are trained already; a larger MAX_STEPS trains on")
+                      : cat("all ", s.max_epochs, " epochs are trained already; a larger MAX_EPOCHS trains on"));
+}
+
+void BaseSolver::resume_model(const CheckpointInfo& from) {
+  Solver::Impl& s = solver_->impl();
+  load_model(read_checkpoint(from, "model"));
+  const auto has_weights = [](const auto& hook) {
+    return hook->evaluation_weights != nullptr && hook->stateful != nullptr;
+  };
+  if (std::any_of(s.hooks.begin(), s.hooks.end(), has_weights))
+    s.load_evaluation_weights(read_checkpoint(from, "state"));
 }
 
 void BaseSolver::after_solve() {
@@ -218,7 +190,7 @@ void BaseSolver::solve() {
     before_solve();
     if (data(Mode::train) != nullptr) {
       bool entering = s.entry.has_value();
-      while (entering || (s.epoch < s.max_epochs && !stopping())) {
+      while (entering || (s.more_to_train() && !stopping())) {
         entering = false;
         solve_train();
       }
@@ -263,7 +235,10 @@ void BaseSolver::solve_train() {
     s.phase = Phase::iterating;
   }
   s.data_state = s.training_data_state();
-  PhaseScope phase(s, Mode::train, data(Mode::train)->batches_per_epoch());
+  const int64_t done = entry.has_value() ? entry->iter : 0;
+  int64_t batches = s.epoch_range(s.epoch).batches;
+  if (s.max_steps > 0) batches = std::min(batches, s.max_steps - (s.iterations() - done));
+  PhaseScope phase(s, Mode::train, batches);
   if (entry.has_value()) {
     s.frames.back().iter = entry->iter;
     s.frames.back().means = entry->means;
@@ -271,14 +246,12 @@ void BaseSolver::solve_train() {
   } else {
     before_epoch();
   }
+  if (s.phase == Phase::interim_due) interim_evaluation();
+  if (s.pausing()) return;
   if (s.phase == Phase::iterating) {
     run_train();
     if (s.pausing()) return;
-    const Interval interval = config_.get<Interval>("EVAL_INTERVAL");
-    const bool last = s.epoch >= s.max_epochs || stopping();
-    const bool due =
-        data(Mode::eval) != nullptr && !interval.off() && (last || s.epoch % static_cast<int64_t>(interval.count) == 0);
-    s.phase = due ? Phase::evaluating_due : Phase::pass_done;
+    s.phase = evaluation_due_after_epoch() ? Phase::evaluating_due : Phase::pass_done;
   }
   if (s.phase == Phase::evaluating_due) {
     solve_eval();
@@ -287,6 +260,30 @@ void BaseSolver::solve_train() {
   after_epoch();
   s.phase = Phase::epoch_done;
   save_point(SavePoint::after_epoch);
+}
+
+bool BaseSolver::evaluation_due_after_epoch() {
+  Solver::Impl& s = solver_->impl();
+  if (data(Mode::eval) == nullptr || s.eval_interval.off()) return false;
+  if (stopping() || !s.more_to_train()) return true;
+  if (s.unit_of(s.eval_interval) != Interval::Unit::epochs) return s.window_completes(s.eval_interval);
+  return s.epoch % static_cast<int64_t>(s.eval_interval.count) == 0;
+}
+
+bool BaseSolver::evaluation_due_after_iteration() {
+  Solver::Impl& s = solver_->impl();
+  const bool window_open = s.engine != nullptr && s.engine->window_open();
+  const Frame& frame = s.frames.back();
+  if (data(Mode::eval) == nullptr || s.eval_interval.off() || window_open || frame.iter == frame.max_iter) return false;
+  return s.window_completes(s.eval_interval);
+}
+
+/// One that was due in the middle of an epoch; where the epoch is to end instead, its end has one.
+void BaseSolver::interim_evaluation() {
+  if (stopping())
+    solver_->impl().phase = Phase::iterating;
+  else
+    solve_eval();
 }
 
 void BaseSolver::run_train() {
@@ -299,11 +296,13 @@ void BaseSolver::run_train() {
   int64_t& total_iter = s.total_iter[static_cast<int>(Mode::train)];
   if (!s.frames.back().resumed) before_all_iter();
   s.model->train();
-  const auto start = std::chrono::steady_clock::now();
-  loader.begin(s.epoch, s.frames.back().iter);
+  auto start = std::chrono::steady_clock::now();
+  const Solver::Impl::EpochRange range = s.epoch_range(s.epoch);
+  loader.begin(range.pass, range.first_batch + s.frames.back().iter,
+               (range.pass - 1) / s.draw_every * s.draw_every + 1);
   const auto between_windows = [&] { return s.engine == nullptr || !s.engine->window_open(); };
   Batch batch;
-  while (!stopping()) {
+  while (!stopping() && s.frames.back().iter < s.frames.back().max_iter) {
     // While data is waited for, nothing has happened since the last save point.
     if (!wait_for_data(s, loader, between_windows)) {
       save_point(SavePoint::after_window);
@@ -313,6 +312,7 @@ void BaseSolver::run_train() {
     Frame& frame = s.frames.back();
     frame.batch = &batch;
     frame.log_values.clear();
+    s.probes->clear();
     before_iter();
     move_to(batch, device);
     frame.outputs = run_step_train(batch, frame.iter, total_iter, rank);
@@ -335,7 +335,13 @@ void BaseSolver::run_train() {
     ++total_iter;
     ++frame.iter;
     frame.batch = nullptr;
+    const bool interim = evaluation_due_after_iteration();
+    if (interim) s.phase = Phase::interim_due;
     if (between_windows()) save_point(SavePoint::after_window);
+    if (!interim || s.pausing()) continue;
+    s.train_time += std::chrono::steady_clock::now() - start;
+    interim_evaluation();
+    start = std::chrono::steady_clock::now();
   }
   loader.stop();
   s.train_time += std::chrono::steady_clock::now() - start;
@@ -369,111 +375,6 @@ int64_t BaseSolver::register_flops(const Batch& data, const std::vector<std::str
   at::NoGradGuard no_grad;
   s.model_flops = count_flops([&] { run_step_eval(one, 0, 0, context_.world().rank()); });
   return s.model_flops;
-}
-
-// --- evaluation and test ---
-
-namespace {
-
-/// Both run the same way; they differ in mode, data and the step that is called.
-template <class Step>
-void run_evaluation(BaseSolver& solver, Solver::Impl& s, Mode mode, Step&& step) {
-  Loader& loader = *s.data[static_cast<int>(mode)];
-  const at::Device device = s.context.device();
-  const int rank = s.context.world().rank();
-  int64_t& total_iter = s.total_iter[static_cast<int>(mode)];
-  const auto metric = [&](std::size_t i, const char* point, auto&& f) {
-    guarded(f, [&] { return s.origin(*s.metric_infos[i], {}, point); });
-  };
-  for (std::size_t i = 0; i < s.metrics.size(); ++i) metric(i, "reset", [&] { s.metrics[i]->reset(); });
-  solver.before_all_iter();
-  loader.begin(1);
-  Batch batch;
-  const auto always = [] { return true; };
-  while (wait_for_data(s, loader, always) && next_batch(s, loader, batch)) {
-    Frame& frame = s.frames.back();
-    frame.batch = &batch;
-    frame.log_values.clear();
-    solver.before_iter();
-    move_to(batch, device);
-    frame.outputs = step(batch, frame.iter, total_iter, rank);
-    frame.means.add(frame.outputs, output_weight(frame.outputs, batch.weight));
-    for (std::size_t i = 0; i < s.metrics.size(); ++i)
-      metric(i, "update", [&] { s.metrics[i]->update(batch, frame.outputs); });
-    solver.after_iter();
-    ++total_iter;
-    ++frame.iter;
-    frame.batch = nullptr;
-    s.poll_interrupts();
-    if (s.stop == Stop::pause) break;
-  }
-  loader.stop();
-  if (s.stop == Stop::pause) {
-    s.frames.back().abandoned = true;
-    return;
-  }
-  Scalars& results = s.results[static_cast<int>(mode)];
-  results = means_of(s.frames.back());
-  for (std::size_t i = 0; i < s.metrics.size(); ++i) {
-    metric(i, "compute", [&] {
-      for (at::Tensor& sum : s.metrics[i]->sums()) s.context.world().all_reduce(sum, World::Reduce::sum);
-      s.metrics[i]->compute(results);
-    });
-  }
-  solver.after_all_iter();
-}
-
-/// The results of an evaluation are worth a line, whatever hooks there are.
-void log_results(const Solver::Impl& s, Mode mode) {
-  std::string line = s.phase_text(mode);
-  for (const auto& [name, value] : s.results[static_cast<int>(mode)].entries())
-    line += cat(" ", name, " ", short_number(value));
-  s.logger.info(line);
-}
-
-}  // namespace
-
-void BaseSolver::solve_eval() { solve_evaluation(Mode::eval, &BaseSolver::run_eval, SavePoint::after_evaluation); }
-void BaseSolver::solve_test() { solve_evaluation(Mode::test, &BaseSolver::run_test, SavePoint::after_tests); }
-
-void BaseSolver::solve_evaluation(Mode mode, void (BaseSolver::*run)(), SavePoint afterwards) {
-  Solver::Impl& s = solver_->impl();
-  // An evaluation that a pause cuts short has not been: it runs again from its start.
-  State components_before;
-  s.add_component_states(components_before);
-  components_before = copied(components_before);
-  const int64_t iterations_before = s.total_iter[static_cast<int>(mode)];
-  bool abandoned = false;
-  {
-    EvaluationScope evaluation(*s.model);
-    at::NoGradGuard no_grad;
-    PhaseScope phase(s, mode, data(mode)->batches_per_epoch());
-    before_epoch();
-    (this->*run)();
-    abandoned = s.frames.back().abandoned;
-    if (!abandoned) after_epoch();
-  }
-  if (abandoned) {
-    s.total_iter[static_cast<int>(mode)] = iterations_before;
-    s.load_component_states(components_before);
-    save_point(SavePoint::after_abandoned_evaluation);
-    return;
-  }
-  log_results(s, mode);
-  s.tell_evaluated(mode);
-  if (s.phase == Phase::evaluating_due) s.phase = Phase::pass_done;
-  if (s.phase == Phase::testing_due) s.phase = Phase::finished;
-  save_point(afterwards);
-}
-
-void BaseSolver::run_eval() {
-  run_evaluation(*this, solver_->impl(), Mode::eval,
-                 [this](const Batch& b, int64_t i, int64_t t, int r) { return run_step_eval(b, i, t, r); });
-}
-
-void BaseSolver::run_test() {
-  run_evaluation(*this, solver_->impl(), Mode::test,
-                 [this](const Batch& b, int64_t i, int64_t t, int r) { return run_step_test(b, i, t, r); });
 }
 
 }  // namespace gantry

@@ -10,10 +10,11 @@
 
 // What a run needs to go on, and how it is taken back. The paths are a file format:
 //   model/<parameter or buffer>                  optimizer/<parameter>/<state name>
-//   trainer/{epoch,step,phase,finish,cursor}     trainer/total_iter/<mode>
+//   trainer/{epoch,step,phase,finish,cursor}     trainer/total_iter/<mode>     trainer/lr/<group>
 //   trainer/means/<index>/<name>/...             of the running epoch, so far
 //   trainer/results/<mode>/<index>/<name>        the latest metrics
 //   data/{seed,batch_size,samples}               what the cursor means; data/{dataset,sampler}/{version,state/...}
+//   optimizer_whole/{version,state/...}          of an optimizer with state that belongs to no parameter
 //   scheduler/{version,state/...}                metrics/<index>/...    hooks/<label>/...
 //   rng/<0 for the CPU, 1... for each GPU>
 
@@ -36,13 +37,6 @@ Scalars scalars_from(const State& state) {
   Scalars scalars;
   for (const std::string& path : ordered_paths(state)) scalars.set(without_order_prefix(path), state.number(path));
   return scalars;
-}
-
-State model_state(const Model& model) {
-  State state;
-  for (const NamedParameter& parameter : named_parameters(model)) state.set(parameter.name, parameter.tensor.detach());
-  for (const NamedParameter& buffer : named_buffers(model)) state.set(buffer.name, buffer.tensor.detach());
-  return state;
 }
 
 /// The leaves under "prefix/", with their whole paths.
@@ -95,6 +89,15 @@ void check_fits(const std::vector<std::string>& differences) {
     throw Error(cat("the checkpoint does not fit; nothing of it was taken:\n  ", join(differences, "\n  ")));
 }
 
+}  // namespace
+
+State model_state(const Model& model) {
+  State state;
+  for (const NamedParameter& parameter : named_parameters(model)) state.set(parameter.name, parameter.tensor.detach());
+  for (const NamedParameter& buffer : named_buffers(model)) state.set(buffer.name, buffer.tensor.detach());
+  return state;
+}
+
 void copy_into(const State& targets, const State& from) {
   at::NoGradGuard no_grad;
   for (const State::Leaf& leaf : targets.leaves()) {
@@ -102,8 +105,6 @@ void copy_into(const State& targets, const State& from) {
     target.copy_(from.tensor(leaf.path));
   }
 }
-
-}  // namespace
 
 State copied(const State& state) {
   State copy;
@@ -121,6 +122,8 @@ State Solver::Impl::training_data_state() const {
 
 template <class F>
 void Solver::Impl::each_stateful(const char* point, F&& f) {
+  if (auto* whole = dynamic_cast<Stateful*>(optimizer.get()))
+    guarded([&] { f("optimizer_whole", *whole); }, [&] { return origin(*optimizer_info, {}, point); });
   if (auto* schedule = dynamic_cast<Stateful*>(lr_scheduler.get()))
     guarded([&] { f("scheduler", *schedule); }, [&] { return origin(*scheduler_info, {}, point); });
   for (std::size_t i = 0; i < metrics.size(); ++i)
@@ -153,6 +156,8 @@ State BaseSolver::save_checkpoint() {
       for (std::size_t i = 0; i < names.size(); ++i)
         if (slot.state[i].defined()) state.set(cat("optimizer/", slot.name, "/", names[i]), slot.state[i]);
     state.set_int("trainer/step", s.engine->steps());
+    for (std::size_t g = 0; g < s.optimizer->groups().size(); ++g)
+      state.set_double(cat("trainer/lr/", g), s.optimizer->groups()[g].lr());
   }
   state.set_int("trainer/epoch", s.epoch);
   state.set_text("trainer/phase", phase_name(s.phase));
@@ -170,7 +175,8 @@ State BaseSolver::save_checkpoint() {
     state.set_int("data/batch_size", loader->batch_size());
     state.set_int("data/samples", loader->samples_per_epoch());
     // Once the pass is over, a resume does not begin it again.
-    state.merge("data", inside && s.phase == Phase::iterating ? s.data_state : s.training_data_state());
+    const bool in_pass = s.phase == Phase::iterating || s.phase == Phase::interim_due;
+    state.merge("data", inside && in_pass ? s.data_state : s.training_data_state());
   }
   s.add_component_states(state);
   const RngState rng = RngState::now();
@@ -232,7 +238,7 @@ void BaseSolver::load_checkpoint(const State& state) {
   Solver::Impl::Entry entry;
   if (Loader* loader = data(Mode::train)) {
     entry.iter = reader.integer("trainer/cursor");
-    if (phase == Phase::iterating) {
+    if (phase == Phase::iterating || phase == Phase::interim_due) {
       // Halfway through an epoch, the cursor means something in one order of the samples alone.
       const auto same = [&](const char* path, int64_t mine, const char* what) {
         const int64_t saved = reader.integer(path);
@@ -243,9 +249,10 @@ void BaseSolver::load_checkpoint(const State& state) {
       same("data/seed", static_cast<int64_t>(context_.seed()), "ENV.SEED");
       same("data/batch_size", loader->batch_size(), "TRAIN_DATA.BATCH_SIZE");
       same("data/samples", loader->samples_per_epoch(), "TRAIN_DATA");
-      if (entry.iter < 0 || entry.iter > loader->batches_per_epoch())
+      const int64_t batches = epoch > 0 ? s.epoch_range(epoch).batches : 0;
+      if (entry.iter < 0 || entry.iter > batches)
         differences.push_back(cat("trainer/cursor: the checkpoint was saved after ", entry.iter,
-                                  " iterations of its epoch; an epoch has ", loader->batches_per_epoch(), " here"));
+                                  " iterations of epoch ", epoch, ", which has ", batches, " here"));
     }
   }
 
@@ -268,7 +275,13 @@ void BaseSolver::load_checkpoint(const State& state) {
   for (Target& target : optimizer_state)
     *target.place = target.value.defined() ? target.value.to(context_.device(), /*non_blocking=*/false, /*copy=*/true)
                                            : at::Tensor();
-  if (s.engine != nullptr) s.engine->set_steps(step);
+  if (s.engine != nullptr) {
+    s.engine->set_steps(step);
+    // Of the latest step: the next one sets its own; what logs print until then is this.
+    for (std::size_t g = 0; g < s.optimizer->groups().size(); ++g)
+      if (const std::string path = cat("trainer/lr/", g); state.has(path))
+        s.optimizer->groups()[g].set_lr(state.number(path));
+  }
   s.epoch = epoch;
   s.phase = *phase;
   s.finish_asked = finish;
@@ -277,7 +290,8 @@ void BaseSolver::load_checkpoint(const State& state) {
   for (Mode mode : kModes) s.results[static_cast<int>(mode)] = scalars_from(state.child(results_path(mode)));
   s.entry.reset();
   if (Loader* loader = data(Mode::train)) {
-    if (*phase == Phase::iterating || *phase == Phase::evaluating_due || *phase == Phase::pass_done) {
+    if (*phase == Phase::iterating || *phase == Phase::interim_due || *phase == Phase::evaluating_due ||
+        *phase == Phase::pass_done) {
       entry.means.load_state(state.child("trainer/means"));
       s.entry = std::move(entry);
     }

@@ -37,21 +37,20 @@ void for_each_value(const std::vector<Sample>& samples, const std::string& name,
   }
 }
 
-at::Tensor stack_tensors(const std::vector<Sample>& samples, const std::string& name) {
+Value stack_tensors(const std::vector<Sample>& samples, const std::string& name) {
   std::vector<at::Tensor> tensors;
   tensors.reserve(samples.size());
+  bool alike = true;
   for_each_value<at::Tensor>(samples, name, [&](std::size_t i, const at::Tensor& tensor) {
-    const auto same = [&](const at::Tensor& a, const at::Tensor& b) {
-      return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes();
-    };
-    if (!tensor.defined() || (i > 0 && !same(tensor, tensors[0]))) {
-      throw Error(cat("samples of one batch must have tensors of the same dtype and shape: '", name, "' is ",
-                      tensor_text(tensor), " in sample ", i, ", ", tensor_text(i > 0 ? tensors[0] : tensor),
-                      " in sample 0"));
+    if (!tensor.defined() || (i > 0 && tensor.scalar_type() != tensors[0].scalar_type())) {
+      throw Error(cat("samples of one batch must have tensors of the same dtype: '", name, "' is ", tensor_text(tensor),
+                      " in sample ", i, ", ", tensor_text(i > 0 ? tensors[0] : tensor), " in sample 0"));
     }
+    alike = alike && (i == 0 || tensor.sizes() == tensors[0].sizes());
     tensors.push_back(tensor);
   });
-  return at::stack(tensors);
+  if (alike) return at::stack(tensors);
+  return tensors;
 }
 
 template <class T>

@@ -16,6 +16,7 @@ ExceptionObserver::~ExceptionObserver() = default;
 CheckpointObserver::~CheckpointObserver() = default;
 LearningRateHook::~LearningRateHook() = default;
 bool LearningRateHook::fractional_epochs() const { return false; }
+EvaluationWeights::~EvaluationWeights() = default;
 Recorder::~Recorder() = default;
 
 }  // namespace gantry

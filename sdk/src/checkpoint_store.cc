@@ -63,6 +63,19 @@ void check_plain(std::string_view what, std::string_view name) {
 }
 
 using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+/// Of the names <parameter>/<state>: the parameters, one a line. A file has tensors sorted; PyTorch's optimizers know
+/// theirs by their order in the model.
+std::string parameters_in_order(const Tensors& tensors) {
+  std::string text, last;
+  for (const auto& [name, tensor] : tensors) {
+    const std::string parameter = name.substr(0, name.rfind('/'));
+    if (parameter != last) text += parameter + "\n";
+    last = parameter;
+  }
+  return text;
+}
 
 void write_files(const fs::path& directory, const State& state, CheckpointInfo& info) {
   struct Part {
@@ -80,7 +93,10 @@ void write_files(const fs::path& directory, const State& state, CheckpointInfo& 
   }
   info.files.clear();
   for (const Part& part : parts) {
-    const WrittenFile written = write_safetensors((directory / part.file).string(), part.tensors, {{"format", "pt"}});
+    Metadata metadata{{"format", "pt"}};
+    if (part.prefix == "optimizer/" && !part.tensors.empty())
+      metadata.emplace_back("parameters", parameters_in_order(part.tensors));
+    const WrittenFile written = write_safetensors((directory / part.file).string(), part.tensors, metadata);
     info.files.push_back({part.file, written.size, written.xxh3});
   }
   write_file((directory / kAccountFile).string(), checkpoint_json(info));

@@ -192,7 +192,7 @@ const SourceLocation& Config::where(std::string_view key) const {
 }
 
 ConfigError Config::error(std::string_view key, const std::string& message) const {
-  return ConfigError(where(key), cat(key, " ", message));
+  return ConfigError(where(key), message.starts_with(key) ? message : cat(key, " ", message));
 }
 
 const std::string& Config::kind() const {

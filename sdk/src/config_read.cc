@@ -190,8 +190,8 @@ std::string read(const Config& value, std::string& out) {
 }
 
 std::string read(const Config& value, Interval& out, Interval::Unit bare_unit) {
-  const std::string expected =
-      cat("an interval, such as 50 (", unit_text(bare_unit), "), 500 iters, 500 steps or 2 epochs");
+  const char* bare = bare_unit == Interval::Unit::loop ? "epochs, or iterations with MAX_STEPS" : unit_text(bare_unit);
+  const std::string expected = cat("an interval, such as 50 (", bare, "), 500 iters, 500 steps or 2 epochs");
   const std::string& text = value.text();
   std::size_t used = 0;
   double count = 0;
@@ -212,7 +212,8 @@ std::string read(const Config& value, Interval& out, Interval::Unit bare_unit) {
     out = {count * found->factor, found->unit};
   }
   if (out.unit != Interval::Unit::seconds && std::trunc(out.count) != out.count) {
-    return cat("must be a whole number of ", unit_text(out.unit), ", got ", plain_number(out.count));
+    return cat("must be a whole number", out.unit == Interval::Unit::loop ? "" : " of ",
+               out.unit == Interval::Unit::loop ? "" : unit_text(out.unit), ", got ", plain_number(out.count));
   }
   return {};
 }
@@ -227,11 +228,14 @@ const char* unit_text(Interval::Unit unit) {
       return "epochs";
     case Interval::Unit::seconds:
       return "seconds";
+    case Interval::Unit::loop:
+      return "loop";
   }
   return "";
 }
 
 std::string interval_text(const Interval& interval) {
+  if (interval.unit == Interval::Unit::loop) return plain_number(interval.count);
   return cat(plain_number(interval.count), " ", unit_text(interval.unit));
 }
 

@@ -16,10 +16,10 @@ std::string read(const Config& value, bool& out);
 std::string read(const Config& value, int64_t& out);
 std::string read(const Config& value, double& out);
 std::string read(const Config& value, std::string& out);
-/// A bare number takes `bare_unit`.
-std::string read(const Config& value, Interval& out, Interval::Unit bare_unit = Interval::Unit::iterations);
+/// A bare number takes `bare_unit`. In a resolved configuration every interval names its unit, but for `loop`.
+std::string read(const Config& value, Interval& out, Interval::Unit bare_unit = Interval::Unit::loop);
 
-const char* unit_text(Interval::Unit unit);           ///< "iterations", ...
+const char* unit_text(Interval::Unit unit);           ///< "iterations", ...; "loop"
 std::string interval_text(const Interval& interval);  ///< "500 iterations"
 
 bool looks_like_number(std::string_view text);

@@ -13,6 +13,15 @@ uint64_t Context::seed() const { return impl_->services->seed; }
 c10::Device Context::device() const { return impl_->services->device; }
 const std::string& Context::work_dir() const { return impl_->services->work_dir; }
 bool Context::dry_run() const { return impl_->services->dry_run; }
+FileSystems& Context::files() const { return impl_->services->files; }
+
+std::shared_ptr<void> Context::shared_object(const std::string& key,
+                                             const std::function<std::shared_ptr<void>()>& make) const {
+  std::weak_ptr<void>& known = impl_->services->shared[key];
+  std::shared_ptr<void> object = known.lock();
+  if (object == nullptr) known = object = make();
+  return object;
+}
 
 Services& services_of(const Context& context) { return *context.impl().services; }
 

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "gantry/catalogue.h"
 #include "gantry/checkpoint.h"
 #include "gantry/context.h"
+#include "gantry/file_system.h"
 #include "gantry/session.h"
 #include "gantry/world.h"
 
@@ -25,6 +27,9 @@ struct Services {
   c10::Device device{c10::DeviceType::CPU};
   std::string work_dir;
   bool dry_run = false;
+  FileSystems files;
+  std::string config_text;
+  std::map<std::string, std::weak_ptr<void>> shared;
   Interrupts* interrupts = nullptr;
   std::optional<CheckpointInfo> resume;                                ///< what the run goes on from: verified
   std::function<void()> restored;                                      ///< called, if set, once all of it is taken

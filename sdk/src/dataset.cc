@@ -21,6 +21,9 @@ void Dataset::declare_common(Parameters& parameters) {
   parameters.optional<std::string>("MODE")
       .choices({"train", "eval", "test"})
       .help("Which part of the data; default: that of the section the dataset stands in.");
+  parameters.foreign("PIN_MEMORY", {"false"}, "batches are copied to a GPU as they come");
+  parameters.foreign("NUM_FOLDS", {"0", "1"}, "SOLVER.NUM_FOLDS says how often a pass has the data");
+  parameters.foreign("FILE_SYSTEM", {}, "SOLVER.FILE_SYSTEM serves the whole configuration");
 }
 
 Dataset::~Dataset() = default;

@@ -34,24 +34,29 @@ std::string one_line(const Config& value) {
 std::string traits(const Parameter& parameter) {
   std::string text = value_type_text(parameter.type());
   if (!parameter.kind().empty()) text += " of kind " + parameter.kind();
-  if (!parameter.unit().empty()) text += ", " + parameter.unit();
+  if (parameter.type() == ValueType::interval && parameter.unit() == "loop")
+    text += ", epochs (iterations with MAX_STEPS)";
+  else if (!parameter.unit().empty())
+    text += ", " + parameter.unit();
   if (const std::string range = parameter.range_text(); !range.empty()) text += ", " + range;
   if (!parameter.choices().empty()) text += ", one of " + join(parameter.choices(), " | ");
   return text;
 }
 
-std::string parameters_text(const Parameters& parameters) {
+std::string parameters_text(const Parameters& parameters, const std::string& indent = "  ") {
   std::size_t width = 0;
   for (const Parameter& parameter : parameters.all()) width = std::max(width, parameter.name().size());
   std::string text;
   for (const Parameter& parameter : parameters.all()) {
     const Config& value = parameter.default_value();
-    text += cat("  ", padded(parameter.name(), width), "  ",
+    text += cat(indent, padded(parameter.name(), width), "  ",
                 parameter.required() ? "required"
                 : value.is_null()    ? "optional"
                                      : "default " + one_line(value),
                 "; ", traits(parameter), '\n');
-    if (!parameter.help().empty()) text += cat(std::string(width + 4, ' '), parameter.help(), '\n');
+    const std::string below = indent + std::string(width + 2, ' ');
+    if (!parameter.help().empty()) text += cat(below, parameter.help(), '\n');
+    if (parameter.keys() != nullptr) text += parameters_text(*parameter.keys(), below);
   }
   return text;
 }
@@ -69,9 +74,17 @@ std::string yaml_template(const ComponentInfo& info) {
     text += cat("  ", given || parameter.required() ? "" : "# ", parameter.name(), ':',
                 given ? " " + one_line(parameter.default_value()) : "", "  # ",
                 parameter.required() ? "required: " : "", traits(parameter), '\n');
+    if (parameter.keys() == nullptr) continue;
+    const bool list = parameter.type() == ValueType::sections;
+    for (const Parameter& key : parameter.keys()->all()) {
+      const bool first = &key == &parameter.keys()->all().front();
+      text += cat("  #   ", list ? first ? "- " : "  " : "", key.name(), ":  # ", traits(key), '\n');
+    }
   }
   return text;
 }
+
+std::string parameters_json(const Parameters* parameters);
 
 std::string parameter_json(const Parameter& parameter) {
   std::vector<std::string> choices;
@@ -80,6 +93,7 @@ std::string parameter_json(const Parameter& parameter) {
   return json_object({{"name", json_string(parameter.name())},
                       {"type", json_string(value_type_text(parameter.type()))},
                       {"kind", json_string(parameter.kind())},
+                      {"keys", parameters_json(parameter.keys())},
                       {"required", parameter.required() ? "true" : "false"},
                       {"default", value.is_null() ? "null" : json_string(one_line(value))},
                       {"unit", json_string(parameter.unit())},
@@ -87,6 +101,24 @@ std::string parameter_json(const Parameter& parameter) {
                       {"choices", json_array(choices)},
                       {"affects_result", parameter.affects_result() ? "true" : "false"},
                       {"help", json_string(parameter.help())}});
+}
+
+std::string parameters_json(const Parameters* parameters) {
+  std::vector<std::string> items;
+  if (parameters != nullptr)
+    for (const Parameter& parameter : parameters->all()) items.push_back(parameter_json(parameter));
+  return json_array(items);
+}
+
+std::string foreign_json(const Parameters& parameters) {
+  std::vector<std::string> items;
+  for (const Parameters::Foreign& key : parameters.foreign_keys()) {
+    std::vector<std::string> neutral;
+    for (const std::string& value : key.neutral) neutral.push_back(json_string(value));
+    items.push_back(json_object(
+        {{"name", json_string(key.name)}, {"neutral", json_array(neutral)}, {"instead", json_string(key.instead)}}));
+  }
+  return json_array(items);
 }
 
 }  // namespace
@@ -105,15 +137,14 @@ std::string component_text(const ComponentInfo& info) {
 }
 
 std::string component_json(const ComponentInfo& info) {
-  std::vector<std::string> parameters;
-  for (const Parameter& parameter : info.parameters.all()) parameters.push_back(parameter_json(parameter));
   return json_object({{"kind", json_string(info.kind)},
                       {"name", json_string(info.name)},
                       {"summary", json_string(info.summary)},
                       {"plugin", json_string(info.plugin)},
                       {"version", json_string(info.version)},
                       {"file", json_string(info.file)},
-                      {"parameters", json_array(parameters)}});
+                      {"parameters", parameters_json(&info.parameters)},
+                      {"foreign", foreign_json(info.parameters)}});
 }
 
 std::string components_text(const std::vector<ComponentInfo>& components) {

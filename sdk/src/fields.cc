@@ -43,6 +43,22 @@ void Fields::set(std::string_view name, Value value) {
   }
 }
 
+namespace {
+
+// What a batch of images of several sizes needs.
+std::string differing_shapes(const Value& value) {
+  const auto* list = std::get_if<std::vector<at::Tensor>>(&value);
+  if (list == nullptr) return "";
+  for (std::size_t i = 1; i < list->size(); ++i) {
+    if ((*list)[i].sizes() == (*list)[0].sizes()) continue;
+    return cat(" of different shapes, ", tensor_text((*list)[0]), " in sample 0 and ", tensor_text((*list)[i]),
+               " in sample ", i, " of the batch: add a transform that makes them alike (Resize, CenterCrop)");
+  }
+  return "";
+}
+
+}  // namespace
+
 const Value* Fields::find(std::string_view name) const {
   for (const auto& entry : entries_) {
     if (entry.first == name) return &entry.second;
@@ -60,7 +76,9 @@ const at::Tensor& Fields::tensor(std::string_view name) const {
   const Value* value = find(name);
   if (value == nullptr) throw Error(cat("there is no '", name, "' here, only: ", names_text(*this)));
   const auto* tensor = std::get_if<at::Tensor>(value);
-  if (tensor == nullptr) throw Error(cat("'", name, "' should be a tensor; it is ", value_text(*value)));
+  if (tensor == nullptr) {
+    throw Error(cat("'", name, "' should be a tensor; it is ", value_text(*value), differing_shapes(*value)));
+  }
   if (!tensor->defined()) throw Error(cat("'", name, "' is an undefined tensor: it was named but never computed"));
   return *tensor;
 }

@@ -1,3 +1,6 @@
+#include <ATen/core/grad_mode.h>
+
+#include "gantry/text.h"
 #include "solver_impl.h"
 
 namespace gantry {
@@ -34,22 +37,19 @@ void Solver::Impl::tell_evaluated(Mode mode) {
             [&] { return origin(*scheduler_info, {}, "evaluated"); });
 }
 
-int64_t Solver::Impl::steps_per_epoch() const {
-  const auto& train = data[static_cast<int>(Mode::train)];
-  if (train == nullptr || engine == nullptr) return 0;
-  const int64_t window = engine->accumulate_step();
-  return (train->batches_per_epoch() + window - 1) / window;
-}
-
 void Solver::Impl::set_learning_rate() {
   if (lr_scheduler == nullptr && learning_rate_hooks.empty()) return;
+  // Known once hooks have set the window's length.
+  if (total_steps == 0) total_steps = steps_in_iterations(total_max_iter());
   const Frame& frame = frames.back();
   SchedulePosition position;
   position.step = engine->steps();
-  position.epoch =
-      static_cast<double>(epoch - 1) + static_cast<double>(frame.iter) / static_cast<double>(frame.max_iter);
-  position.total_steps = steps_per_epoch() * max_epochs;
-  position.total_epochs = static_cast<double>(max_epochs);
+  // Of the whole epoch, also where MAX_STEPS cuts it.
+  const auto batches = static_cast<double>(epoch_range(epoch).batches);
+  position.epoch = static_cast<double>(epoch - 1) + static_cast<double>(frame.iter) / batches;
+  position.total_steps = total_steps;
+  position.total_epochs = max_steps == 0 ? static_cast<double>(max_epochs)
+                                         : static_cast<double>(max_steps) / static_cast<double>(fold_batches());
   if (!schedule_counts_epochs)
     position.at = static_cast<double>(position.step);
   else
@@ -63,6 +63,9 @@ void Solver::Impl::set_learning_rate() {
     for (HookInstance* hook : learning_rate_hooks)
       call(*hook, "learning_rate", [&] { rate = hook->learning_rate->learning_rate(position, rate, groups[g]); });
     groups[g].set_lr(rate);
+    if (momentum_schedule != nullptr)
+      groups[g].set_momentum(guarded([&] { return momentum_schedule->momentum(position, static_cast<int64_t>(g)); },
+                                     [&] { return origin(*scheduler_info, {}, "momentum"); }));
   }
 }
 
@@ -73,7 +76,41 @@ void Solver::Impl::before_step() {
 }
 
 void Solver::Impl::update(Optimizer& optimizer, std::span<Slot> slots, const StepScope& scope) {
-  guarded([&] { optimizer.step(slots, scope); }, [&] { return origin(*optimizer_info, {}, "step"); });
+  guarded(
+      [&] {
+        if (closure_optimizer == nullptr) return optimizer.step(slots, scope);
+        step_with_closure(slots);
+      },
+      [&] { return origin(*optimizer_info, {}, "step"); });
+}
+
+void Solver::Impl::step_with_closure(std::span<Slot> slots) {
+  if (engine->accumulate_step() != 1)
+    throw Error(cat("it evaluates the loss of one batch several times, and a step has ", engine->accumulate_step(),
+                    " batches: set ACCUMULATE_STEP to 1"));
+  const Frame& frame = frames.back();
+  const Batch& batch = *frame.batch;
+  const auto evaluate = [&] {
+    const at::AutoGradMode gradients(true);
+    for (Slot& slot : slots) slot.parameter.mutable_grad().reset();
+    const Outputs outputs = base.run_step_train(batch, frame.iter, iterations(), context.world().rank());
+    const at::Tensor loss = outputs.tensor("loss");
+    loss.backward();
+    for (Slot& slot : slots) slot.gradient = slot.parameter.grad();
+    return loss.item().toDouble();
+  };
+  closure_optimizer->step(slots, frame.outputs.tensor("loss").item().toDouble(), evaluate);
+}
+
+State Solver::Impl::evaluation_weights() {
+  State all;
+  for (auto& hook : hooks)
+    if (hook->evaluation_weights != nullptr)
+      call(*hook, "evaluation_weights", [&] {
+        for (const State::Leaf& leaf : hook->evaluation_weights->evaluation_weights().leaves())
+          all.set(leaf.path, leaf.value);
+      });
+  return all;
 }
 
 void Solver::Impl::after_step() {

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "gantry/text.h"
+#include "run_mode.h"
 
 namespace gantry {
 namespace {
@@ -19,7 +20,7 @@ void check_single_instances(const std::vector<HookUse>& hooks, std::vector<Confi
 }
 
 void check_backward(const Config& solver, const std::vector<HookUse>& hooks, std::vector<ConfigError>& problems) {
-  if (!solver.has("OPTIMIZER") || !solver.has("TRAIN_DATA")) return;
+  if (!solver.has("OPTIMIZER") || !trains(solver)) return;
   const HookUse* trigger = nullptr;
   bool all_known = true;
   for (const HookUse& hook : hooks) {
@@ -42,12 +43,27 @@ void check_backward(const Config& solver, const std::vector<HookUse>& hooks, std
                         "trained; add to TRAIN_HOOKS:\n    - {NAME: BackwardHook}");
 }
 
+/// ACCU_STEP and the hook's ACCUMULATE_STEP are two names of one thing.
+void check_accumulation(const Config& solver, const std::vector<HookUse>& hooks, std::vector<ConfigError>& problems) {
+  if (!solver.has("ACCU_STEP")) return;
+  for (const HookUse& use : hooks) {
+    if (use.info == nullptr || !use.info->parameters.does_trigger_backward() || !use.hook.has("ACCUMULATE_STEP"))
+      continue;
+    const auto one = solver.find("ACCU_STEP")->text(), other = use.hook.find("ACCUMULATE_STEP")->text();
+    if (one != other)
+      problems.push_back(solver.error(
+          "ACCU_STEP", cat("ACCU_STEP is ", one, ", and ACCUMULATE_STEP of ", use.info->name, " is ", other, " (",
+                           use.hook.where("ACCUMULATE_STEP").str(), "): they mean the same, so keep one of them")));
+  }
+}
+
 }  // namespace
 
 void check_hook_rules(const Config& solver, const ComponentInfo& info, const std::vector<HookUse>& hooks,
                       std::vector<ConfigError>& problems) {
   check_single_instances(hooks, problems);
   const bool can_train = info.parameters.find("OPTIMIZER") && info.parameters.find("TRAIN_DATA");
+  check_accumulation(solver, hooks, problems);
   const bool has_hooks = info.parameters.find("TRAIN_HOOKS") || info.parameters.find("HOOKS");
   if (can_train && has_hooks) check_backward(solver, hooks, problems);
 }

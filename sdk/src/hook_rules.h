@@ -13,6 +13,7 @@ struct HookUse {
   const ComponentInfo* info;  ///< null when its name is unknown
   std::string list;           ///< "TRAIN_HOOKS"
   SourceLocation where;
+  Config hook;  ///< resolved
 };
 
 /// What must hold between a solver's hooks: nothing twice that says so of itself, and exactly one that runs

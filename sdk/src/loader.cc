@@ -84,7 +84,8 @@ Loader::Impl::Impl(Parts loader_parts, const Options& loader_options)
   dataset_size = blamed(
       "size", {}, [&] { return parts.dataset->size(); }, [&] { return parts.dataset_origin; });
   samples = blamed(
-      "size", {}, [&] { return parts.sampler->size(dataset_size); }, [&] { return parts.sampler_origin; });
+      "size", {}, [&] { return parts.sampler->size(dataset_size) * options.folds; },
+      [&] { return parts.sampler_origin; });
   batches = (samples + options.batch_size - 1) / options.batch_size;
   if (options.limit_batches > 0) batches = std::min(batches, options.limit_batches);
   for (std::size_t i = fold_transforms(); i < parts.transforms.size(); ++i) {
@@ -132,12 +133,17 @@ std::size_t Loader::Impl::fold_transforms() {
 }
 
 std::vector<int64_t> Loader::Impl::epoch_order(int64_t epoch_number) const {
-  std::vector<int64_t> indices = blamed(
-      "order", {},
-      [&] {
-        return parts.sampler->order({dataset_size, options.seed, epoch_number, options.shuffle});
-      },
-      [&] { return parts.sampler_origin; });
+  std::vector<int64_t> indices;
+  for (int64_t fold = 1; fold <= options.folds; ++fold) {
+    const int64_t draw = (epoch_number - 1) * options.folds + fold;
+    const std::vector<int64_t> order = blamed(
+        "order", {},
+        [&] {
+          return parts.sampler->order({dataset_size, options.seed, draw, options.shuffle});
+        },
+        [&] { return parts.sampler_origin; });
+    indices.insert(indices.end(), order.begin(), order.end());
+  }
   if (static_cast<int64_t>(indices.size()) != samples) {
     throw Error(cat("the sampler gave ", indices.size(), " indices for epoch ", epoch_number,
                     "; it said that an epoch has ", samples));
@@ -154,8 +160,13 @@ Batch Loader::Impl::gather(std::span<const int64_t> indices) const {
   Batch batch = parts.dataset->get_batch(indices);
   for (const auto& [name, value] : batch.entries()) {
     const auto* tensor = std::get_if<at::Tensor>(&value);
-    if (tensor == nullptr) continue;
-    if (tensor->defined() && tensor->dim() > 0 && tensor->size(0) == static_cast<int64_t>(indices.size())) continue;
+    const auto* list = std::get_if<std::vector<at::Tensor>>(&value);
+    if (tensor == nullptr && list == nullptr) continue;
+    if (list != nullptr && list->size() == indices.size()) continue;
+    if (tensor != nullptr && tensor->defined() && tensor->dim() > 0 &&
+        tensor->size(0) == static_cast<int64_t>(indices.size())) {
+      continue;
+    }
     throw Error(cat("'", name, "' is ", value_text(value), " for ", indices.size(), " samples; it should have ",
                     indices.size(), " along its first dimension"));
   }
@@ -190,16 +201,17 @@ int64_t Loader::batch_size() const { return impl_->options.batch_size; }
 Dataset& Loader::dataset() { return *impl_->parts.dataset; }
 Sampler& Loader::sampler() { return *impl_->parts.sampler; }
 
-void Loader::begin(int64_t epoch, int64_t first_batch) {
+void Loader::begin(int64_t epoch, int64_t first_batch, int64_t drawn) {
   stop();
+  if (drawn == 0) drawn = epoch;
   if (epoch < 1 || first_batch < 0 || first_batch > impl_->batches) {
     throw std::logic_error(
         cat("a loader of ", impl_->batches, " batches cannot begin epoch ", epoch, " at batch ", first_batch));
   }
   Impl::blamed(
-      "begin_epoch", {}, [&] { impl_->parts.dataset->begin_epoch(epoch); },
+      "begin_epoch", {}, [&] { impl_->parts.dataset->begin_epoch(drawn); },
       [&] { return impl_->parts.dataset_origin; });
-  impl_->order = impl_->epoch_order(epoch);
+  impl_->order = impl_->epoch_order(drawn);
   impl_->epoch = epoch;
   impl_->next_batch = first_batch;
   if (impl_->options.num_workers > 0) {
@@ -236,7 +248,8 @@ void Loader::stop() {
   impl_->running = false;
 }
 
-std::unique_ptr<Loader> make_loader(const Config& data, Context& context, bool training, int64_t limit_batches) {
+std::unique_ptr<Loader> make_loader(const Config& data, Context& context, bool training, int64_t limit_batches,
+                                    int64_t folds) {
   Services& services = services_of(context);
   Loader::Parts parts;
   parts.dataset = context.build<Dataset>(data);
@@ -252,9 +265,10 @@ std::unique_ptr<Loader> make_loader(const Config& data, Context& context, bool t
   Loader::Options options;
   options.batch_size = data.get<int64_t>("BATCH_SIZE");
   options.num_workers = data.get<int64_t>("NUM_WORKERS");
-  options.limit_batches = limit_batches;
+  options.limit_batches = limit_batches * folds;
   options.shuffle = data.has("SHUFFLE") ? data.get<bool>("SHUFFLE") : training;
   options.seed = context.seed();
+  options.folds = folds;
   auto loader = std::make_unique<Loader>(std::move(parts), options);
   if (loader->samples_per_epoch() < 1)
     throw ConfigError(data.where(), cat(data.path(), ": dataset ", data.name(), " has no samples"));

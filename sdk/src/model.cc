@@ -4,6 +4,23 @@
 
 namespace gantry {
 
+void Model::declare_common(Parameters& parameters) {
+  parameters.optional<std::string>("PRETRAINED_MODEL")
+      .not_empty()
+      .help(
+          "Weights to start from: a .safetensors file, the index of a sharded one (.safetensors.index.json), or a "
+          "folder with such files, as a checkpoint is.");
+  parameters.add<bool>("STRICT", true)
+      .help("Whether the model and PRETRAINED_MODEL must have the same names. Shapes must agree always.");
+  parameters.add<std::vector<std::string>>("IGNORE_KEYS", std::vector<std::string>{})
+      .help("Regular expressions: what one of them is found in, of the model's names and the file's, is left out.");
+  Parameters keys;
+  keys.add<std::string>("FROM").not_empty().help("A regular expression that is looked for in the file's names.");
+  keys.add<std::string>("TO").help("What stands in its place; $1 is its first group.");
+  parameters.sections("NAME_MAP", std::move(keys))
+      .help("Renames what PRETRAINED_MODEL has, one entry after the other, before names are compared.");
+}
+
 Model::Model() = default;
 Model::~Model() = default;
 double Model::nominal_weight() const { return 0; }

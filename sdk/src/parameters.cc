@@ -65,13 +65,17 @@ const char* value_type_text(ValueType type) {
       return "a component";
     case ValueType::components:
       return "a list of components";
+    case ValueType::section:
+      return "a map of keys";
+    case ValueType::sections:
+      return "a list of maps of keys";
   }
   return "";
 }
 
 Interval::Unit bare_unit(const Parameter& parameter) {
-  for (const auto unit :
-       {Interval::Unit::iterations, Interval::Unit::steps, Interval::Unit::epochs, Interval::Unit::seconds}) {
+  for (const auto unit : {Interval::Unit::iterations, Interval::Unit::steps, Interval::Unit::epochs,
+                          Interval::Unit::seconds, Interval::Unit::loop}) {
     if (parameter.unit() == unit_text(unit)) return unit;
   }
   return Interval::Unit::iterations;
@@ -83,7 +87,7 @@ Parameter& Parameter::unit(std::string text) {
   unit_ = std::move(text);
   if (type_ == ValueType::interval && unit_ != unit_text(bare_unit(*this))) {
     throw std::logic_error(
-        cat("the interval ", name_, " has the unit '", unit_, "': use iterations, steps, epochs or seconds"));
+        cat("the interval ", name_, " has the unit '", unit_, "': use iterations, steps, epochs, seconds or loop"));
   }
   return *this;
 }
@@ -186,6 +190,8 @@ void Parameter::check(const Config& value, std::vector<ConfigError>& problems) c
       }
       case ValueType::component:
       case ValueType::components:
+      case ValueType::section:
+      case ValueType::sections:
         break;
     }
     if (problem.empty() && !choices_.empty() &&
@@ -197,7 +203,7 @@ void Parameter::check(const Config& value, std::vector<ConfigError>& problems) c
     if (!problem.empty()) report(at, subject, problem);
   };
 
-  if (type_ == ValueType::components) {
+  if (type_ == ValueType::components || type_ == ValueType::sections) {
     if (not_empty_ && value.items().empty()) report(value, name_, "must have at least one item");
   } else if (!is_list(type_)) {
     check_scalar(value, name_);
@@ -254,6 +260,22 @@ Parameter& Parameters::insert_component(std::string_view name, ValueType type, c
   Parameter& parameter = insert(name, type, std::move(default_value), required);
   parameter.kind_ = kind;
   return parameter;
+}
+
+Parameter& Parameters::section(std::string_view name, Parameters keys) {
+  Parameter& parameter = insert(name, ValueType::section, Config(), false);
+  parameter.keys_ = std::make_shared<const Parameters>(std::move(keys));
+  return parameter;
+}
+
+Parameter& Parameters::sections(std::string_view name, Parameters keys) {
+  Parameter& parameter = insert(name, ValueType::sections, Config::list({}, {}), false);
+  parameter.keys_ = std::make_shared<const Parameters>(std::move(keys));
+  return parameter;
+}
+
+void Parameters::foreign(std::string_view name, std::vector<std::string> neutral, std::string_view instead) {
+  foreign_.push_back({std::string(name), std::move(neutral), std::string(instead)});
 }
 
 Config Parameters::component_named(std::string_view name) {

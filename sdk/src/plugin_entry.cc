@@ -23,6 +23,7 @@ constexpr Kind kKinds[] = {
     {KindOf<Optimizer>::name, KindOf<Optimizer>::abi},
     {KindOf<LrScheduler>::name, KindOf<LrScheduler>::abi},
     {KindOf<Metric>::name, KindOf<Metric>::abi},
+    {KindOf<FileSystem>::name, KindOf<FileSystem>::abi},
     {KindOf<Command>::name, KindOf<Command>::abi},
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "message.h"
 #include "parameter_unit.h"
 #include "problems.h"
+#include "run_mode.h"
 
 namespace gantry {
 namespace {
@@ -42,6 +44,8 @@ Config canonical_scalar(const Config& value, const Parameter& declared) {
     }
     case ValueType::component:
     case ValueType::components:
+    case ValueType::section:
+    case ValueType::sections:
       break;
   }
   return value;
@@ -91,7 +95,8 @@ Parameters top_parameters() {
 
 class Resolver {
  public:
-  Resolver(Catalogue& catalogue, std::vector<ConfigError>& problems) : catalogue_(catalogue), problems_(problems) {}
+  Resolver(Catalogue& catalogue, std::vector<ConfigError>& problems, std::vector<ConfigError>& notes)
+      : catalogue_(catalogue), problems_(problems), notes_(notes) {}
 
   Config top(const Config& composed) {
     if (composed.type() != Config::Type::map) {
@@ -134,6 +139,7 @@ class Resolver {
     const ComponentInfo* info = nullptr;
     const Config resolved = component(given, "solver", "SOLVER", "SOLVER", info);
     if (info) check_hook_rules(resolved, *info, hooks_, problems_);
+    if (info && info->parameters.find("MODE")) check_mode(resolved, problems_);
     return resolved;
   }
 
@@ -196,6 +202,7 @@ class Resolver {
     for (const Config::Entry& entry : given.entries()) {
       if (parameters.find(entry.key)) continue;
       if (is_component && (entry.key == "NAME" || entry.key == "PLUGIN")) continue;
+      if (foreign(entry, parameters, owner)) continue;
       report(entry.where, cat("unknown key ", quoted_for_message(entry.key), " in ", owner,
                               known.empty() ? ", which has no parameters" : suggestions(entry.key, known)));
       const std::vector<std::string> near = near_matches(entry.key, known, 1);
@@ -214,6 +221,36 @@ class Resolver {
     return entries;
   }
 
+  /// Whether it is a key of SCEPTER's that is known to mean nothing here.
+  bool foreign(const Config::Entry& entry, const Parameters& parameters, const std::string& owner) {
+    for (const Parameters::Foreign& known : parameters.foreign_keys()) {
+      if (known.name != entry.key) continue;
+      const std::string value = plain_text(entry.value);
+      const bool neutral = entry.value.is_null() ||
+                           std::any_of(known.neutral.begin(), known.neutral.end(),
+                                       [&](const std::string& text) { return text == "*" || same_text(text, value); });
+      if (neutral)
+        notes_.emplace_back(entry.where, cat(entry.key, " in ", owner, " has no effect: ", known.instead));
+      else
+        report(entry.where, cat(entry.key, " in ", owner, " cannot be ", entry.value.describe(), ": ", known.instead));
+      return true;
+    }
+    return false;
+  }
+
+  /// "x" of a scalar, "[a, b]" of a list of them.
+  static std::string plain_text(const Config& value) {
+    if (value.type() != Config::Type::list) return value.text();
+    std::vector<std::string> items;
+    for (const Config& item : value.items()) items.push_back(item.text());
+    return cat("[", join(items, ", "), "]");
+  }
+
+  static bool same_text(std::string_view a, std::string_view b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  }
+
   void add_value(const Config& given, const Parameter& parameter, const std::string& key, const std::string& path,
                  std::vector<Config::Entry>& entries) {
     const bool is_given = given.has(key);
@@ -228,6 +265,10 @@ class Resolver {
       resolved = component(value, parameter.kind(), key, inner_path, ignored);
     } else if (parameter.type() == ValueType::components) {
       resolved = components(value, parameter, inner_path);
+    } else if (parameter.type() == ValueType::section) {
+      resolved = section(value, parameter, key, inner_path);
+    } else if (parameter.type() == ValueType::sections) {
+      resolved = sections(value, parameter, inner_path);
     } else {
       const std::size_t before = problems_.size();
       parameter.check(value, problems_);
@@ -236,19 +277,43 @@ class Resolver {
     entries.push_back({key, place, std::move(resolved)});
   }
 
+  Config section(const Config& value, const Parameter& parameter, const std::string& key, const std::string& path) {
+    if (value.type() != Config::Type::map) {
+      report(value.where(), cat(key, " must be a map with the keys ", join(names_of(*parameter.keys()), ", "), ", got ",
+                                value.describe()));
+      return value;
+    }
+    return Config::map(values(value, *parameter.keys(), key, path, {}), value.where());
+  }
+
+  Config sections(const Config& value, const Parameter& parameter, const std::string& path) {
+    std::vector<Config> items;
+    for (const Config& item : as_list(value)) {
+      const std::string index = cat("[", items.size(), "]");
+      items.push_back(section(item, parameter, parameter.name() + index, path + index));
+    }
+    if (items.empty()) parameter.check(value, problems_);
+    return Config::list(std::move(items), value.where());
+  }
+
+  /// One map stands for a list of one.
+  static std::vector<Config> as_list(const Config& value) {
+    return value.type() == Config::Type::list ? value.items() : std::vector<Config>{value};
+  }
+
   Config components(const Config& value, const Parameter& parameter, const std::string& path) {
-    if (value.type() != Config::Type::list) {
+    if (value.type() == Config::Type::scalar) {
       report(value.where(), cat(parameter.name(), " must be a list, got ", value.describe(), ": write ",
                                 parameter.name(), ":\n    - {NAME: ...}"));
       return value;
     }
     std::vector<Config> items;
-    for (const Config& item : value.items()) {
+    for (const Config& item : as_list(value)) {
       const std::string index = cat("[", items.size(), "]");
       const ComponentInfo* info = nullptr;
       items.push_back(component(item, parameter.kind(), parameter.name() + index, path + index, info));
       if (parameter.kind() == "hook" && path == cat("SOLVER.", parameter.name())) {
-        hooks_.push_back({info, parameter.name(), item.where()});
+        hooks_.push_back({info, parameter.name(), item.where(), items.back()});
       }
     }
     if (items.empty()) parameter.check(value, problems_);
@@ -265,13 +330,16 @@ class Resolver {
 
   Catalogue& catalogue_;
   std::vector<ConfigError>& problems_;
+  std::vector<ConfigError>& notes_;
   std::vector<HookUse> hooks_;
 };
 
 }  // namespace
 
-Config resolve(const Config& composed, Catalogue& catalogue, std::vector<ConfigError>& problems) {
-  const Config resolved = Resolver(catalogue, problems).top(composed);
+Config resolve(const Config& composed, Catalogue& catalogue, std::vector<ConfigError>& problems,
+               std::vector<ConfigError>* notes) {
+  std::vector<ConfigError> unread;
+  const Config resolved = Resolver(catalogue, problems, notes != nullptr ? *notes : unread).top(composed);
   sort_problems(problems);
   return resolved;
 }
@@ -291,6 +359,14 @@ Parameters env_parameters() {
       .choices({"auto", "nccl", "gloo"})
       .no_effect_on_result()
       .help("What several processes communicate with. auto: nccl on GPUs, else gloo.");
+  p.foreign("SYNC_BN", {"false"}, "batch normalisation works per process");
+  p.foreign("CUDNN_DETERMINISTIC", {"true"}, "write DETERMINISTIC, which holds for every operator");
+  p.foreign("CUDNN_BENCHMARK", {"false"}, "it would make runs differ");
+  p.foreign("USE_PL", {"false"}, "there is one loop, Gantry's own");
+  p.foreign("SPAWN_JOIN", {"true", "false"}, "processes are started by torchrun, not by the program");
+  p.foreign("SYS_ENVS", {}, "set environment variables where you start the program");
+  p.foreign("TENSOR_PARALLEL_SIZE", {"1"}, "a model is on one device");
+  p.foreign("PIPELINE_PARALLEL_SIZE", {"1"}, "a model is on one device");
   return p;
 }
 

@@ -47,6 +47,11 @@ class Settings {
         component(*value, inner);
       else if (parameter.type() == ValueType::components)
         components(*value, inner);
+      else if (parameter.type() == ValueType::section)
+        add(*value, *parameter.keys(), inner);
+      else if (parameter.type() == ValueType::sections)
+        for (std::size_t i = 0; i < value->items().size(); ++i)
+          add(value->items()[i], *parameter.keys(), cat(inner, "[", i, "]"));
       else
         facts.emplace_back(inner, one_line(*value));
     }

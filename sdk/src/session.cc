@@ -12,6 +12,7 @@
 #include "gantry/text.h"
 #include "resume_choice.h"
 #include "run_facts.h"
+#include "run_mode.h"
 #include "solver_impl.h"
 #include "work_dir.h"
 
@@ -84,7 +85,7 @@ bool resumes_automatically(const Config& solver) {
 /// alone.
 void write_config_copy(const Config& resolved, const std::string& work_dir) {
   const std::string copy = work_dir + "/config.yaml";
-  if (!resolved.get<Config>("SOLVER").has("TRAIN_DATA") && fs::exists(copy)) return;
+  if (!trains(resolved.get<Config>("SOLVER")) && fs::exists(copy)) return;
   const std::string staged = work_dir + "/.gantry/config.yaml";
   write_file(staged, resolved.yaml());
   std::error_code problem;
@@ -100,8 +101,11 @@ void prepare_start(WorkDir& work_dir, const Config& resolved, Services& services
   store.remove_leftovers();
   std::vector<std::string> newer;
   if (resumes_automatically(solver)) services.resume = newest_checkpoint(store, solver, logger, newer);
-  if (!solver.has("TRAIN_DATA") || !services.resume.has_value()) {
-    if (solver.has("TRAIN_DATA")) work_dir.retire_results(resolved);
+  if (!trains(solver) && resumes_automatically(solver) && !services.resume.has_value())
+    throw solver.error("RESUME_FROM", cat("RESUME_FROM is auto, and there is no checkpoint in ", work_dir.checkpoints(),
+                                          ": nothing says with which weights to run"));
+  if (!trains(solver) || !services.resume.has_value()) {
+    if (trains(solver)) work_dir.retire_results(resolved);
     write_config_copy(resolved, work_dir.path());
     return;
   }
@@ -122,7 +126,8 @@ void print_resume(const Services& services, const Logger& logger) {
   logger.info(
       cat("goes on from ", from.path, ": epoch ", from.epoch, ", iteration ", from.iteration, ", saved ", from.saved));
   const auto lines = fact_differences(from.settings, services.settings);
-  const bool longer_alone = lines.size() == 1 && lines.front().starts_with("SOLVER.MAX_EPOCHS ");
+  const bool longer_alone = lines.size() == 1 && (lines.front().starts_with("SOLVER.MAX_EPOCHS ") ||
+                                                  lines.front().starts_with("SOLVER.MAX_STEPS "));
   if (!lines.empty())
     logger.log(longer_alone ? LogLevel::info : LogLevel::warn,
                cat("settings are not those of the checkpoint: ", join(lines, "; ")));
@@ -138,7 +143,7 @@ void print_start(BaseSolver& solver, const Services& services, const Logger& log
   if (services.device.is_cpu())
     line += cat(" with ", at::get_num_threads(), at::get_num_threads() == 1 ? " thread" : " threads");
   if (const auto& train = s.data[static_cast<int>(Mode::train)]; train != nullptr)
-    line += cat("; ", train->batches_per_epoch(), " iterations per epoch");
+    line += cat("; ", s.fold_batches(), " iterations per epoch, ", s.total_max_iter(), " in all");
   logger.info(cat(line, "; seed ", services.seed, "; writes to ", services.work_dir));
 }
 
@@ -191,7 +196,7 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
   std::unique_ptr<WorkDir> work_dir;  // locked until the solver is gone
   std::unique_ptr<BaseSolver> solver;
   try {
-    const Config solver_config = resolved.get<Config>("SOLVER");
+    const Config solver_config = for_mode(resolved.get<Config>("SOLVER"));
     apply_env(resolved.get<Config>("ENV"), services);
     if (options.dry_run) {
       temporary = std::make_unique<TemporaryDirectory>();
@@ -212,6 +217,7 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
     sink->open_file((fs::path(services.work_dir) / solver_config.get<std::string>("LOG_FILE")).string());
     services.machine = machine_facts(services);
     services.settings = result_settings(resolved, catalogue);
+    services.config_text = resolved.yaml();
     print_start(*solver, services, logger);
     print_resume(services, logger);
     solver->solve();

@@ -1,10 +1,14 @@
 #include "gantry/solver.h"
 
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <iterator>
 
+#include "evaluation_scope.h"
 #include "gantry/text.h"
-#include "solver_impl.h"
+#include "loop_parts.h"
 
 namespace gantry {
 
@@ -23,8 +27,8 @@ const at::Tensor& no_tensor() {
   return empty;
 }
 
-constexpr const char* kPhaseNames[] = {"iterating",  "evaluating_due", "pass_done",
-                                       "epoch_done", "testing_due",    "finished"};
+constexpr const char* kPhaseNames[] = {"iterating",  "interim_due", "evaluating_due", "pass_done",
+                                       "epoch_done", "testing_due", "finished"};
 
 }  // namespace
 
@@ -46,10 +50,25 @@ int64_t Solver::iter() const { return impl_->frames.empty() ? 0 : impl_->frames.
 int64_t Solver::total_iter() const { return impl_->total_iter[static_cast<int>(impl_->mode())]; }
 int64_t Solver::iterations() const { return impl_->total_iter[static_cast<int>(Mode::train)]; }
 int64_t Solver::epoch_max_iter() const { return impl_->frames.empty() ? 0 : impl_->frames.back().max_iter; }
-int64_t Solver::max_steps() const { return 0; }
-int64_t Solver::total_max_iter() const {
-  const auto& train = impl_->data[static_cast<int>(Mode::train)];
-  return train == nullptr ? 0 : train->batches_per_epoch() * impl_->max_epochs;
+int64_t Solver::max_steps() const { return impl_->max_steps; }
+int64_t Solver::total_max_iter() const { return impl_->total_max_iter(); }
+bool Solver::last_epoch() const { return impl_->last_epoch(); }
+
+bool Solver::due(const Interval& interval) const {
+  if (interval.off()) return false;
+  const auto count = static_cast<int64_t>(interval.count);
+  const Frame* frame = impl_->top();
+  const bool in_iteration = frame != nullptr && frame->batch != nullptr;
+  switch (impl_->unit_of(interval)) {
+    case Interval::Unit::iterations:
+      return in_iteration && (total_iter() + 1) % count == 0;
+    case Interval::Unit::steps:
+      return in_iteration && backward_step() && step() % count == 0;
+    case Interval::Unit::epochs:
+      return !in_iteration && epoch() % count == 0;
+    default:
+      return false;
+  }
 }
 int64_t Solver::step() const { return impl_->engine == nullptr ? 0 : impl_->engine->steps(); }
 bool Solver::backward_step() const { return impl_->engine != nullptr && impl_->engine->backward_step(); }
@@ -60,6 +79,11 @@ std::string Solver::Impl::phase_text(Mode mode) const {
   return max_epochs > 0 ? cat("epoch ", epoch, "/", max_epochs, " ", mode_name(mode))
                         : cat("epoch ", epoch, " ", mode_name(mode));
 }
+Interval::Unit Solver::Impl::unit_of(const Interval& interval) const {
+  if (interval.unit != Interval::Unit::loop) return interval.unit;
+  return max_steps > 0 ? Interval::Unit::iterations : Interval::Unit::epochs;
+}
+
 ExitReason Solver::exit_reason() const { return impl_->exit_reason; }
 
 const Batch& Solver::batch() const {
@@ -98,7 +122,39 @@ Optimizer* Solver::optimizer() const { return impl_->optimizer.get(); }
 const LrScheduler* Solver::lr_scheduler() const { return impl_->lr_scheduler.get(); }
 StepEngine* Solver::engine() const { return impl_->engine.get(); }
 
+Probes& Solver::probes() const { return *impl_->probes; }
+State Solver::evaluation_weights() const { return impl_->evaluation_weights(); }
+
+Outputs Solver::evaluate(const Batch& batch, uint64_t seed) {
+  Model& model = *impl_->model;
+  const EvaluationScope evaluation(model);
+  const at::NoGradGuard no_grad;
+  // What it would show is not of the running iteration.
+  struct Aside {
+    Model& model;
+    std::shared_ptr<Probes> probes = std::exchange(model.probes, std::make_shared<Probes>());
+    ~Aside() { model.probes = std::move(probes); }
+  } aside{model};
+  at::manual_seed(seed);
+  Batch here = batch;
+  move_to(here, impl_->context.device());
+  return impl_->base.run_step_eval(here, 0, 0, impl_->context.world().rank());
+}
+
 int64_t Solver::model_flops() const { return impl_->model_flops; }
+int64_t Solver::register_flops() { return impl_->base.register_flops(batch()); }
+
+void Solver::time_hooks() { impl_->takes_times = true; }
+Scalars Solver::hook_seconds() const {
+  Scalars seconds;
+  for (const auto& hook : impl_->hooks) seconds.set(hook->label, std::chrono::duration<double>(hook->time).count());
+  return seconds;
+}
+
+std::string Solver::config_text() const { return services_of(impl_->context).config_text; }
+const std::vector<std::pair<std::string, std::string>>& Solver::settings() const {
+  return services_of(impl_->context).settings;
+}
 
 const std::string& Solver::work_dir() const { return impl_->context.work_dir(); }
 const Logger& Solver::logger() const { return impl_->logger; }
@@ -112,6 +168,7 @@ const FieldMeans& Solver::phase_means() const {
 void Solver::report_best(std::string_view metric, double value) { impl_->best.set(metric, value); }
 
 CheckpointStore& Solver::checkpoints() { return impl_->checkpoints; }
+void Solver::draw_data_every(int64_t epochs) { impl_->draw_every = epochs; }
 void Solver::pause_on_signals() { impl_->signals_wanted = true; }
 
 void Solver::request_checkpoint(std::string_view why) {

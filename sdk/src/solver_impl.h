@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "context_impl.h"
@@ -12,6 +13,7 @@
 #include "gantry/capability.h"
 #include "gantry/checkpoint.h"
 #include "gantry/hook.h"
+#include "gantry/probe.h"
 #include "gantry/solver.h"
 
 namespace gantry {
@@ -21,6 +23,12 @@ inline constexpr Mode kModes[] = {Mode::train, Mode::eval, Mode::test};
 std::optional<Phase> phase_named(std::string_view name);
 /// With tensors of its own.
 State copied(const State& state);
+/// Parameters and buffers under their names, as aliases.
+State model_state(const Model& model);
+/// Copies the values of `from` into the tensors of `targets` of the same paths.
+void copy_into(const State& targets, const State& from);
+
+using Clock = std::chrono::steady_clock;
 
 /// A hook with what the solver knows of it.
 struct HookInstance {
@@ -36,6 +44,8 @@ struct HookInstance {
   ResumeObserver* resume = nullptr;
   CheckpointObserver* checkpoint = nullptr;
   LearningRateHook* learning_rate = nullptr;
+  EvaluationWeights* evaluation_weights = nullptr;
+  Clock::duration time{};  ///< spent in it, while the solver takes times
   Stateful* stateful = nullptr;
 };
 
@@ -80,11 +90,14 @@ struct Solver::Impl final : StepEngine::Observer {
   const ComponentInfo* model_info = nullptr;
   const ComponentInfo* optimizer_info = nullptr;
   const ComponentInfo* scheduler_info = nullptr;
+  ClosureOptimizer* closure_optimizer = nullptr;  ///< the optimizer, if it is one
+  MomentumSchedule* momentum_schedule = nullptr;  ///< the schedule, if it cycles the momentum
+  int64_t total_steps = 0;                        ///< optimizer steps of the whole training, once one was taken
   bool schedule_counts_epochs = false;
 
   // --- counters ---
   std::vector<Frame> frames;
-  int64_t epoch = 0, max_epochs = 0;
+  int64_t epoch = 0, max_epochs = 0, max_steps = 0, folds = 1;
   std::array<int64_t, 3> total_iter{};
   std::array<Scalars, 3> results;
   Phase phase = Phase::iterating;
@@ -92,6 +105,29 @@ struct Solver::Impl final : StepEngine::Observer {
   std::chrono::steady_clock::duration train_time{};
   int64_t train_samples = 0;
   int64_t model_flops = 0;
+  int64_t draw_every = 1;
+  std::shared_ptr<Probes> probes = std::make_shared<Probes>();
+
+  /// Where an epoch lies in the passes over the data. With NUM_FOLDS k a pass is the data k times and has k epochs, the
+  /// last of which may be shorter.
+  struct EpochRange {
+    int64_t pass, first_batch, batches;
+  };
+  EpochRange epoch_range(int64_t epoch) const;
+  int64_t fold_batches() const;  ///< of an epoch that is not cut short
+  int64_t iterations_in_epochs(int64_t epochs) const;
+  int64_t steps_in_iterations(int64_t iterations) const;  ///< from the start of training
+  int64_t iterations() const { return total_iter[static_cast<int>(Mode::train)]; }
+  bool more_to_train() const { return max_steps > 0 ? iterations() < max_steps : epoch < max_epochs; }
+  int64_t total_max_iter() const;
+  /// Training ends with the running epoch: by its limit, or because that was asked for.
+  bool last_epoch() const;
+
+  // --- evaluations within an epoch ---
+  Interval eval_interval;
+  /// Whether an interval of iterations or steps was completed within the window that has just closed. A function of the
+  /// counters alone: a resumed run has nothing else.
+  bool window_completes(const Interval& interval) const;
 
   // --- requests ---
   std::vector<std::string> save_whys;  ///< of the checkpoint that was asked for; empty: none was
@@ -122,16 +158,25 @@ struct Solver::Impl final : StepEngine::Observer {
 
   const Frame* top() const { return frames.empty() ? nullptr : &frames.back(); }
   std::string phase_text(Mode mode) const;
+  Interval::Unit unit_of(const Interval& interval) const;
   Mode mode() const { return frames.empty() ? Mode::train : frames.back().mode; }
-  int64_t steps_per_epoch() const;
 
   ComponentError::Origin origin(const ComponentInfo& info, const SourceLocation& where, const char* point) const;
   ComponentError::Origin origin(const HookInstance& hook, const char* point) const;
   /// Calls one hook; whatever it throws says who and where.
   template <class F>
   void call(HookInstance& hook, const char* point, F&& f) {
+    if (!takes_times) return guarded(f, [&] { return origin(hook, point); });
+    // What other hooks take within (BackwardHook calls those around a step) is theirs.
+    const Clock::duration outer = std::exchange(time_within, Clock::duration{});
+    const Clock::time_point start = Clock::now();
     guarded(f, [&] { return origin(hook, point); });
+    const Clock::duration taken = Clock::now() - start;
+    hook.time += taken - time_within;
+    time_within = outer + taken;
   }
+  bool takes_times = false;
+  Clock::duration time_within{};
   /// Calls a point of the current mode's hooks, in order.
   void call_point(const char* point, void (Hook::*member)(Solver&));
   void tell_evaluated(Mode mode);
@@ -140,9 +185,13 @@ struct Solver::Impl final : StepEngine::Observer {
   void update(Optimizer& optimizer, std::span<Slot> slots, const StepScope& scope) override;
   void after_step() override;
   void set_learning_rate();
+  void step_with_closure(std::span<Slot> slots);
 
   State training_data_state() const;
-  /// Of the components that stand for themselves, with whole paths: hooks, metrics, the schedule.
+  State evaluation_weights();
+  void load_evaluation_weights(const State& saved);
+  State best_weights(const Config& config);
+  /// Of the components that stand for themselves, with whole paths: hooks, metrics, the schedule, the optimizer.
   void add_component_states(State& state);
   void load_component_states(const State& states);
   void write_checkpoint();

@@ -72,7 +72,10 @@ struct StepEngine::Impl {
     gradients.clear();
     for (Slot& slot : slots) {
       slot.gradient = slot.parameter.grad();
-      if (slot.gradient.defined()) gradients.push_back(slot.gradient);
+      if (!slot.gradient.defined()) continue;
+      // A sparse one by its values, each there once: its norm is theirs, and scaling them scales it.
+      if (slot.gradient.is_sparse()) slot.parameter.mutable_grad() = slot.gradient = slot.gradient.coalesce();
+      gradients.push_back(slot.gradient.is_sparse() ? slot.gradient._values() : slot.gradient);
     }
   }
 

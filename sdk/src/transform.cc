@@ -37,10 +37,26 @@ Sample unstack(const Batch& batch, int64_t i) {
       sample.entries().emplace_back(name, std::vector<std::string>{(*strings)[i]});
     } else if (const auto* tensors = std::get_if<std::vector<at::Tensor>>(&value)) {
       if (static_cast<int64_t>(tensors->size()) != batch.size()) refuse_length(name, value, batch.size());
-      sample.entries().emplace_back(name, std::vector<at::Tensor>{(*tensors)[i]});
+      sample.entries().emplace_back(name, (*tensors)[i]);
     }
   }
   return sample;
+}
+
+// Tensors that were a list and that nothing was done to are to be listed again, not stacked, should they be alike.
+void keep_untouched_lists(const Batch& batch, std::vector<Sample>& samples) {
+  for (const auto& [name, value] : batch.entries()) {
+    const auto* list = std::get_if<std::vector<at::Tensor>>(&value);
+    if (list == nullptr) continue;
+    std::vector<Value*> untouched;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      Value* now = samples[i].find(name);
+      const auto* tensor = now == nullptr ? nullptr : std::get_if<at::Tensor>(now);
+      if (tensor != nullptr && tensor->is_same((*list)[i])) untouched.push_back(now);
+    }
+    if (untouched.size() != samples.size()) continue;
+    for (std::size_t i = 0; i < samples.size(); ++i) *untouched[i] = std::vector<at::Tensor>{(*list)[i]};
+  }
 }
 
 }  // namespace
@@ -53,6 +69,7 @@ void Transform::apply_batch(Batch& batch, uint64_t seed, uint32_t stream) const 
     CounterRng rng(seed, static_cast<uint64_t>(batch.first_position + i), stream);
     apply(samples.back(), rng);
   }
+  keep_untouched_lists(batch, samples);
   Batch result = collate(samples);
   for (auto& [name, value] : batch.entries()) {
     const bool number = std::holds_alternative<double>(value) || std::holds_alternative<int64_t>(value);

@@ -247,7 +247,7 @@ TEST_CASE("a hook that asks to pause ends the run after the window with exit cod
 
 TEST_CASE("training without MAX_EPOCHS is refused before anything is written") {
   const Training run({"SOLVER.MAX_EPOCHS=null"}, 2);
-  CHECK(run.result.err.find("MAX_EPOCHS is needed with TRAIN_DATA") != std::string::npos);
+  CHECK(run.result.err.find("MAX_EPOCHS or MAX_STEPS is needed with TRAIN_DATA") != std::string::npos);
   CHECK(run.dir.list() == std::vector<std::string>{"small.yaml"});
 }
 

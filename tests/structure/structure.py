@@ -18,7 +18,7 @@ HOST_SDK = {f"gantry/{name}.h" for name in (
     "plugin_file", "run_command", "session", "text", "version")}
 HOST_LIBRARIES = ("yaml-cpp/", "spdlog/", "boost/")
 # The one library that a plugin exists for, by folder.
-PLUGIN_LIBRARY = {"data/fashion_mnist": {"zlib.h"}}
+PLUGIN_LIBRARY = {"data/idx": {"zlib.h"}, "data/image_folder": {"png.h", "jpeglib.h", "jerror.h"}, "optim/lambda_lr": {"muParser.h"}}
 NOT_IN_SDK_HEADERS = ("yaml-cpp/", "spdlog/", "fmt/", "boost/")
 LIGHT_LIBTORCH = {"ATen/core/Tensor.h", "c10/core/Device.h", "torch/version.h"}
 
@@ -137,7 +137,7 @@ BREAKS = [
     ("sdk_headers", "sdk/include/gantry/text.h", "#include <boost/any.hpp>\n", "boost/any.hpp"),
     ("plugin_includes", "plugins/hooks/log/log_hook.cc", "#include <zlib.h>\n", "zlib.h"),
     ("plugin_includes", "plugins/hooks/log/log_hook.cc", '#include "solver_impl.h"\n', "solver_impl.h"),
-    ("plugin_includes", "plugins/data/fashion_mnist/idx_file.h", '#include "host/yaml_reader.h"\n', "host/"),
+    ("plugin_includes", "plugins/data/idx/idx_file.h", '#include "host/yaml_reader.h"\n', "host/"),
     ("plugin_includes", "plugins/optim/sgd/sgd.cc", "#include <boost/any.hpp>\n", "boost/any.hpp"),
     ("private_folders", "sdk/src/text.cc", '#include "host/main.h"\n', "host/main.h"),
     ("private_folders", "tests/doctest_main.cc", '#include "plugins/optim/sgd/sgd.h"\n', "plugins/optim"),

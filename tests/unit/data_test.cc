@@ -141,10 +141,8 @@ TEST_CASE("collate stacks tensors and numbers and lists the rest") {
 
 TEST_CASE("collate names the sample and the key and both sides of what differs") {
   const auto collate = [](const Sample& a, const Sample& b) { return message_of([&] { gantry::collate({a, a, b}); }); };
-  const std::string shape = collate({{"img", at::zeros({3, 4})}}, {{"img", at::zeros({3, 5})}});
-  CHECK(contains(shape, "'img' is float32 [3, 5] in sample 2, float32 [3, 4] in sample 0"));
   const std::string dtype = collate({{"img", at::zeros({3})}}, {{"img", at::zeros({3}, at::kByte)}});
-  CHECK(contains(dtype, "uint8 [3] in sample 2, float32 [3] in sample 0"));
+  CHECK(contains(dtype, "'img' is uint8 [3] in sample 2, float32 [3] in sample 0"));
   const std::string type = collate({{"x", int64_t{1}}}, {{"x", 1.0}});
   CHECK(contains(type, "'x' is a number in sample 2, an integer in sample 0"));
   const std::string other = collate({{"x", 1.0}}, {{"y", 1.0}});

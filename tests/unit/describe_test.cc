@@ -58,5 +58,5 @@ TEST_CASE("components are listed under their kinds in columns") {
         "hook\n  A       First. [one 1]\n  Longer  Second. [one 1]\n\nloss\n  B       Third. [two 2]\n");
   CHECK(gantry::components_json({components[2]}) ==
         R"([{"kind": "loss", "name": "B", "summary": "Third.", "plugin": "two", "version": "2", "file": "", )"
-        R"("parameters": []}])");
+        R"("parameters": [], "foreign": []}])");
 }

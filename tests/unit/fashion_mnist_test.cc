@@ -70,7 +70,7 @@ gantry::Config in(const Folder& folder, const std::string& mode = "train") {
 }
 
 std::string error_of(const Folder& folder) {
-  return PluginUnderTest("gantry-fashion-mnist").config_error<Dataset>("FashionMnist", in(folder));
+  return PluginUnderTest("gantry-idx").config_error<Dataset>("FashionMnist", in(folder));
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ std::string error_of(const Folder& folder) {
 TEST_CASE("FashionMnist gives bytes and labels by index") {
   const Folder folder;
   write_good(folder);
-  auto dataset = PluginUnderTest("gantry-fashion-mnist").build<Dataset>("FashionMnist", in(folder));
+  auto dataset = PluginUnderTest("gantry-idx").build<Dataset>("FashionMnist", in(folder));
   CHECK(dataset->size() == 3);
   const std::vector<int64_t> indices = {2, 0, 2};
   const Batch batch = dataset->get_batch(indices);
@@ -99,14 +99,14 @@ TEST_CASE("FashionMnist reads the evaluation files in the modes eval and test an
   write_good(folder, "train");
   folder.write("t10k-images-idx3-ubyte", idx({1, 28, 28}, image_bytes(1)), false);
   folder.write("t10k-labels-idx1-ubyte", idx({1}, kLabels.substr(0, 1)), false);
-  PluginUnderTest plugin("gantry-fashion-mnist");
+  PluginUnderTest plugin("gantry-idx");
   CHECK(plugin.build<Dataset>("FashionMnist", in(folder, "train"))->size() == 3);
   CHECK(plugin.build<Dataset>("FashionMnist", in(folder, "eval"))->size() == 1);
   CHECK(plugin.build<Dataset>("FashionMnist", in(folder, "test"))->size() == 1);
 }
 
 TEST_CASE("FashionMnist finds the installed data by itself") {
-  PluginUnderTest plugin("gantry-fashion-mnist");
+  PluginUnderTest plugin("gantry-idx");
   for (const auto& [mode, size] : {std::pair{"train", 60000}, std::pair{"eval", 10000}}) {
     auto dataset = plugin.build<Dataset>("FashionMnist", map_config({{"MODE", text_config(mode)}}));
     REQUIRE(dataset->size() == size);
@@ -184,7 +184,7 @@ TEST_CASE("a compressed file of Fashion-MNIST that is cut off or has a wrong che
 TEST_CASE("a table that FashionMnist cannot use is turned down and changes nothing") {
   const Folder folder;
   write_good(folder);
-  auto dataset = PluginUnderTest("gantry-fashion-mnist").build<Dataset>("FashionMnist", in(folder));
+  auto dataset = PluginUnderTest("gantry-idx").build<Dataset>("FashionMnist", in(folder));
   auto& lookup = dynamic_cast<gantry::LookupGather&>(*dataset);
   CHECK(lookup.lookup_channels("img") == 1);
   CHECK(lookup.lookup_channels("label") == 0);
@@ -231,7 +231,7 @@ class CountedNoise final : public gantry::Transform {
 
 Batch loaded(bool folded, int transforms, const Folder& folder) {
   gantry::Loader::Parts parts;
-  parts.dataset = PluginUnderTest("gantry-fashion-mnist").build<Dataset>("FashionMnist", in(folder));
+  parts.dataset = PluginUnderTest("gantry-idx").build<Dataset>("FashionMnist", in(folder));
   parts.sampler = std::make_unique<OrderSampler>();
   PluginUnderTest normalize("gantry-normalize");
   const std::vector<std::pair<std::string, std::string>> numbers = {{"0.2860", "0.3530"}, {"-0.1", "1.7"}};

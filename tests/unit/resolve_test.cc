@@ -162,14 +162,20 @@ TEST_CASE("missing keys are reported with their type and help") {
 
 TEST_CASE("a component that is no map with a NAME says what to write") {
   const Resolved r(
-      solver_with("OPTIMIZER: SGD, TRAIN_DATA: {BATCH_SIZE: 1}, HOOKS: {NAME: LogHook}, "
+      solver_with("OPTIMIZER: SGD, TRAIN_DATA: {BATCH_SIZE: 1}, HOOKS: LogHook, "
                   "TRAIN_HOOKS: [LogHook, null, {NAME: [a]}]"));
   CHECK(r.says("OPTIMIZER must be an optimizer, which is a map with a NAME, got the text 'SGD': write {NAME: SGD}"));
   CHECK(r.says("TRAIN_DATA has no NAME: it must name a dataset, as in {NAME: Numbers}"));
-  CHECK(r.says("HOOKS must be a list, got a map: write HOOKS:\n    - {NAME: ...}"));
+  CHECK(r.says("HOOKS must be a list, got the text 'LogHook': write HOOKS:\n    - {NAME: ...}"));
   CHECK(r.says("TRAIN_HOOKS[0] must be a hook, which is a map with a NAME, got the text 'LogHook'"));
   CHECK(r.says("TRAIN_HOOKS[1] must be a hook, which is a map with a NAME, got nothing"));
   CHECK(r.says("the NAME of TRAIN_HOOKS[2] is a list"));
+}
+
+TEST_CASE("one component where a list is asked for is a list of one") {
+  const Resolved r(solver_with("HOOKS: {NAME: LogHook}"));
+  CHECK_FALSE(r.says("HOOKS must be"));
+  CHECK(r.config.get<gantry::Config>("SOLVER").get<std::vector<gantry::Config>>("HOOKS").size() == 1);
 }
 
 TEST_CASE("all problems come at once in the order of their lines") {

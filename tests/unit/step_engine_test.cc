@@ -27,7 +27,10 @@ constexpr double kLearningRate = 0.1;
 
 class PlainSgd final : public gantry::Optimizer {
  public:
-  PlainSgd() : Optimizer(kLearningRate) {}
+  PlainSgd()
+      : Optimizer(gantry::Config::map({}, {})
+                      .with("LEARNING_RATE", gantry::Config::scalar(std::to_string(kLearningRate), {}))
+                      .with("PARAM_GROUPS", gantry::Config::list({}, {}))) {}
   std::vector<std::string> state_names() const override { return {}; }
   void step(std::span<Slot> slots, const gantry::StepScope&) override {
     for (Slot& slot : slots)

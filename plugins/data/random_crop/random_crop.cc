@@ -6,27 +6,26 @@
 #include <utility>
 
 #include "gantry/gantry.h"
-#include "gantry/transform.h"
+#include "gantry/image_transform.h"
 
 namespace gantry {
 
 namespace {
 
 /// A piece of an image that is surrounded by FILL, copied row by row: whatever the dtype, bytes are moved.
-class RandomCrop final : public Transform {
+class RandomCrop final : public ImageTransform {
  public:
   static void declare(Parameters& p) {
+    ImageTransform::declare(p);
     p.add<std::vector<int64_t>>("SIZE").at_least(1).not_empty().help("Height and width of the piece, or one number.");
     p.add<int64_t>("PADDING", 0).unit("pixels").at_least(0).at_most(1e6).help("Added on each side of the image first.");
     p.add<double>("FILL", 0).help("Value of the added pixels.");
-    p.add<std::string>("INPUT_KEY", "img").not_empty().help("The tensor to crop, height and width last.");
+    p.foreign("PAD_IF_NEEDED", {"false"}, "use a PADDING that is large enough");
+    p.foreign("PADDING_MODE", {"constant"}, "leave it out: what PADDING adds has the value of FILL");
   }
 
   RandomCrop(const Config& config, Context&)
-      : config_(config),
-        key_(config.get<std::string>("INPUT_KEY")),
-        padding_(config.get<int64_t>("PADDING")),
-        fill_(config.get<double>("FILL")) {
+      : ImageTransform(config), padding_(config.get<int64_t>("PADDING")), fill_(config.get<double>("FILL")) {
     const auto size = config.get<std::vector<int64_t>>("SIZE");
     if (size.size() > 2)
       throw config.error("SIZE", cat("SIZE is a height and a width, or one number for both, not ", size.size()));
@@ -34,31 +33,22 @@ class RandomCrop final : public Transform {
     width_ = size.back();
   }
 
-  void apply(Sample& sample, CounterRng& rng) const override {
-    const at::Tensor image = sample.tensor(key_).contiguous();
-    const Piece piece = piece_of(image, 2);
-    at::Tensor result = at::empty(piece.shape, image.options());
-    crop(static_cast<const char*>(image.const_data_ptr()), static_cast<char*>(result.mutable_data_ptr()), piece, rng);
-    sample.set(key_, std::move(result));
-  }
-
-  void apply_batch(Batch& batch, uint64_t seed, uint32_t stream) const override {
-    const at::Tensor images = batch.tensor(key_).contiguous();
-    const Piece piece = piece_of(images, 3);
+ protected:
+  at::Tensor transform(const std::string& key, const at::Tensor& given, std::span<CounterRng> random) const override {
+    const at::Tensor images = given.contiguous();
+    const Piece piece = piece_of(key, images);
     at::Tensor result = at::empty(piece.shape, images.options());
-    if (result.numel() > 0) {
-      const auto* from = static_cast<const char*>(images.const_data_ptr());
-      auto* to = static_cast<char*>(result.mutable_data_ptr());
-      const std::size_t from_bytes = images.nbytes() / static_cast<std::size_t>(images.size(0));
-      const std::size_t to_bytes = result.nbytes() / static_cast<std::size_t>(images.size(0));
-      for (int64_t i = 0; i < images.size(0); ++i) {
-        CounterRng rng(seed, static_cast<uint64_t>(batch.first_position + i), stream);
-        crop(from, to, piece, rng);
-        from += from_bytes;
-        to += to_bytes;
-      }
+    if (result.numel() == 0) return result;
+    const auto* from = static_cast<const char*>(images.const_data_ptr());
+    auto* to = static_cast<char*>(result.mutable_data_ptr());
+    const std::size_t from_bytes = images.nbytes() / static_cast<std::size_t>(images.size(0));
+    const std::size_t to_bytes = result.nbytes() / static_cast<std::size_t>(images.size(0));
+    for (CounterRng& rng : random) {
+      crop(from, to, piece, rng);
+      from += from_bytes;
+      to += to_bytes;
     }
-    batch.set(key_, std::move(result));
+    return result;
   }
 
  private:
@@ -69,35 +59,32 @@ class RandomCrop final : public Transform {
     at::Tensor fill;                // one row of the result
   };
 
-  Piece piece_of(const at::Tensor& images, int64_t dimensions) const {
-    if (images.dim() < dimensions) {
-      throw config_.error("INPUT_KEY", cat("'", key_, "' has shape ", images.sizes(),
-                                           ": it has no height and width to crop, which come last"));
-    }
+  Piece piece_of(const std::string& key, const at::Tensor& images) const {
+    require_pictures(key, images);
     Piece piece;
     piece.shape = images.sizes().vec();
     piece.height = images.size(-2);
     piece.width = images.size(-1);
     if (height_ > piece.height + 2 * padding_ || width_ > piece.width + 2 * padding_) {
-      throw config_.error(
-          "SIZE", cat("SIZE is ", height_, " x ", width_, ", but '", key_, "' has images of ", piece.height, " x ",
+      throw config().error(
+          "SIZE", cat("SIZE is ", height_, " x ", width_, ", but '", key, "' has images of ", piece.height, " x ",
                       piece.width, " and PADDING is ", padding_, ": make SIZE smaller or PADDING larger"));
     }
     piece.shape.end()[-2] = height_;
     piece.shape.end()[-1] = width_;
     piece.planes = 1;
-    for (std::size_t d = dimensions == 3 ? 1 : 0; d + 2 < piece.shape.size(); ++d) piece.planes *= piece.shape[d];
+    for (std::size_t d = 1; d + 2 < piece.shape.size(); ++d) piece.planes *= piece.shape[d];
     piece.element = images.element_size();
-    if (padding_ > 0) piece.fill = fill_row(images);
+    if (padding_ > 0) piece.fill = fill_row(key, images);
     return piece;
   }
 
-  at::Tensor fill_row(const at::Tensor& images) const {
+  at::Tensor fill_row(const std::string& key, const at::Tensor& images) const {
     const auto type = images.scalar_type();
     const at::Tensor value = at::scalar_tensor(fill_, at::kDouble).to(type);
     if (at::isIntegralType(type, /*includeBool=*/true) && value.to(at::kDouble).item<double>() != fill_) {
-      throw config_.error("FILL",
-                          cat("FILL is ", number_text(fill_), ", which '", key_, "' of type ", type, " cannot hold"));
+      throw config().error("FILL",
+                           cat("FILL is ", number_text(fill_), ", which '", key, "' of type ", type, " cannot hold"));
     }
     return value.expand({width_}).contiguous();
   }
@@ -131,8 +118,6 @@ class RandomCrop final : public Transform {
     return static_cast<int64_t>(rng.below(static_cast<uint64_t>(extent + 2 * padding_ - size + 1))) - padding_;
   }
 
-  const Config config_;
-  const std::string key_;
   const int64_t padding_;
   const double fill_;
   int64_t height_ = 0, width_ = 0;

@@ -1,5 +1,6 @@
 #include <gantry/checkpoint.h>
 #include <gantry/gantry.h>
+#include <gantry/metric_goal.h>
 
 #include <chrono>
 #include <cmath>
@@ -21,7 +22,7 @@ class CheckpointHook final : public gantry::Hook,
     p.neutral();
     p.single_instance();
     p.add<gantry::Interval>("INTERVAL", {1, gantry::Interval::Unit::epochs})
-        .unit("epochs")
+        .unit("loop")
         .no_effect_on_result()
         .help("A checkpoint every so often: 2, 500 iters, 500 steps, 10 min. <= 0: none but those of the keys below.");
     p.add<std::string>("SAVE_NAME_PREFIX", "ldm_step")
@@ -41,6 +42,13 @@ class CheckpointHook final : public gantry::Hook,
         .at_least(1)
         .no_effect_on_result()
         .help("Only so many of the newest are kept, and the best. Unset: all.");
+    p.add<bool>("DISABLE_SNAPSHOT", false)
+        .no_effect_on_result()
+        .help("Whether there are no checkpoints at all but that of a pause: other hooks write what is kept.");
+    const char* hub = "nothing is uploaded; upload what SafetensorsHook writes";
+    p.foreign("PUSH_TO_HUB", {"false"}, hub);
+    p.foreign("HUB_MODEL_ID", {"*"}, hub);
+    p.foreign("HUB_PRIVATE", {"*"}, hub);
   }
 
   CheckpointHook(const gantry::Config& config, gantry::Context& context)
@@ -48,22 +56,13 @@ class CheckpointHook final : public gantry::Hook,
         prefix_(config.get<std::string>("SAVE_NAME_PREFIX")),
         save_last_(config.get<bool>("SAVE_LAST")),
         keep_last_(config.has("KEEP_LAST") ? config.get<int64_t>("KEEP_LAST") : 0),
+        disabled_(config.get<bool>("DISABLE_SNAPSHOT")),
         logger_(context.logger()) {
     if (config.path().find("EVAL_HOOKS") != std::string::npos || config.path().find("TEST_HOOKS") != std::string::npos)
-      throw config.error("NAME", "CheckpointHook watches training: put it under HOOKS or TRAIN_HOOKS");
+      throw gantry::ConfigError(config.where(), "CheckpointHook watches training: put it under HOOKS or TRAIN_HOOKS");
     if (prefix_.find('/') != std::string::npos || prefix_.front() == '.')
-      throw config.error("SAVE_NAME_PREFIX",
-                         "SAVE_NAME_PREFIX begins a folder's name: it has no '/' and does not begin with '.'");
-    const bool counts = interval_.unit != gantry::Interval::Unit::seconds;
-    if (counts && !interval_.off() && interval_.count != std::floor(interval_.count))
-      throw config.error("INTERVAL", "INTERVAL is a whole number of epochs, iterations or steps");
-    std::string by = config.get<bool>("SAVE_BEST") ? config.get<std::string>("SAVE_BEST_BY") : "";
-    if (!by.empty() && (by.front() == '+' || by.front() == '-')) {
-      lower_is_better_ = by.front() == '-';
-      by.erase(0, 1);
-      if (by.empty()) throw config.error("SAVE_BEST_BY", "SAVE_BEST_BY names no metric: write +acc@1 or -loss");
-    }
-    metric_ = by;
+      throw config.error("SAVE_NAME_PREFIX", "begins a folder's name: it has no '/' and does not begin with '.'");
+    if (config.get<bool>("SAVE_BEST")) goal_ = gantry::MetricGoal(config, "SAVE_BEST_BY");
   }
 
   void before_solve(gantry::Solver& solver) override {
@@ -73,46 +72,30 @@ class CheckpointHook final : public gantry::Hook,
   }
 
   void after_iter(gantry::Solver& solver) override {
-    if (solver.mode() != gantry::Mode::train || interval_.off()) return;
-    bool due = false;
-    switch (interval_.unit) {
-      case gantry::Interval::Unit::iterations:
-        due = (solver.total_iter() + 1) % static_cast<int64_t>(interval_.count) == 0;
-        break;
-      case gantry::Interval::Unit::steps:
-        due = solver.backward_step() && solver.step() % static_cast<int64_t>(interval_.count) == 0;
-        break;
-      case gantry::Interval::Unit::seconds:
-        due = std::chrono::duration<double>(Clock::now() - last_save_).count() >= interval_.count;
-        break;
-      case gantry::Interval::Unit::epochs:
-        break;
-    }
-    if (due) solver.request_checkpoint("interval");
+    if (solver.mode() != gantry::Mode::train || disabled_ || interval_.off()) return;
+    const bool counts_time = interval_.unit == gantry::Interval::Unit::seconds;
+    if (counts_time ? std::chrono::duration<double>(Clock::now() - last_save_).count() >= interval_.count
+                    : solver.due(interval_))
+      solver.request_checkpoint("interval");
   }
 
   void evaluated(gantry::Solver& solver, gantry::Mode mode, const gantry::Scalars& metrics) override {
-    if (metric_.empty() || mode != gantry::Mode::eval || solver.total_max_iter() == 0) return;
-    const double* value = metrics.find(metric_);
-    if (value == nullptr) throw gantry::Error(unknown_metric(metrics));
+    if (goal_.none() || mode != gantry::Mode::eval || solver.total_max_iter() == 0) return;
+    const double value = goal_.value_in(metrics);
     ++evaluations_;
-    if (std::isnan(*value)) return;
-    if (best_iteration_ >= 0 && (lower_is_better_ ? *value >= best_ : *value <= best_)) return;
-    best_ = *value;
+    if (std::isnan(value) || (best_iteration_ >= 0 && !goal_.better(value, best_))) return;
+    best_ = value;
     best_iteration_ = solver.iterations();
-    best_is_new_ = true;
-    solver.report_best(metric_, best_);
-    if (solver.phase() != gantry::Phase::evaluating_due) solver.request_checkpoint("best");
+    best_is_new_ = !disabled_;
+    solver.report_best(goal_.metric(), best_);
+    if (best_is_new_ && solver.phase() != gantry::Phase::evaluating_due) solver.request_checkpoint("best");
   }
 
   // The evaluation at an epoch's end is followed by this point: one checkpoint serves both.
   void after_epoch(gantry::Solver& solver) override {
-    if (solver.mode() != gantry::Mode::train) return;
-    const bool counts_epochs = interval_.unit == gantry::Interval::Unit::epochs && !interval_.off();
-    if (counts_epochs && solver.epoch() % static_cast<int64_t>(interval_.count) == 0)
-      solver.request_checkpoint("epoch " + std::to_string(solver.epoch()));
-    const bool last = solver.epoch() >= solver.max_epochs() || solver.stop_requested() == gantry::Stop::finish;
-    if (save_last_ && last) solver.request_checkpoint("last");
+    if (solver.mode() != gantry::Mode::train || disabled_) return;
+    if (solver.due(interval_)) solver.request_checkpoint("epoch " + std::to_string(solver.epoch()));
+    if (save_last_ && solver.last_epoch()) solver.request_checkpoint("last");
     if (best_is_new_) solver.request_checkpoint("best");
   }
 
@@ -130,9 +113,9 @@ class CheckpointHook final : public gantry::Hook,
   // A kill may have come between a checkpoint and what follows it, and a run may go on from an older one.
   void on_resume(gantry::Solver& solver) override {
     gantry::CheckpointStore& store = solver.checkpoints();
-    if (best_iteration_ >= 0) solver.report_best(metric_, best_);
+    if (best_iteration_ >= 0) solver.report_best(goal_.metric(), best_);
     // Saved between the evaluation and after_epoch, which has yet to ask for it.
-    best_is_new_ = best_iteration_ == solver.iterations() && solver.phase() == gantry::Phase::pass_done;
+    best_is_new_ = !disabled_ && best_iteration_ == solver.iterations() && solver.phase() == gantry::Phase::pass_done;
     const std::vector<gantry::CheckpointInfo> all = store.list();
     if (!all.empty()) store.link("last", all.back().name);
     for (const gantry::CheckpointInfo& info : all)
@@ -142,21 +125,21 @@ class CheckpointHook final : public gantry::Hook,
 
   void after_solve(gantry::Solver&) override {
     if (evaluations_ > 0 && best_iteration_ < 0)
-      logger_.warn("SAVE_BEST_BY " + metric_ + " was NaN in every evaluation: there is no best checkpoint");
+      logger_.warn("SAVE_BEST_BY " + goal_.metric() + " was NaN in every evaluation: there is no best checkpoint");
   }
 
   gantry::State state() const override {
     gantry::State state;
-    state.set_text("best/by", by());
+    state.set_text("best/by", goal_.text());
     state.set_double("best/value", best_);
     state.set_int("best/iteration", best_iteration_);
     return state;
   }
   void load_state(const gantry::State& state, int) override {
     const std::string by_then = state.text("best/by");
-    if (by_then != by()) {
-      if (!by_then.empty() && !metric_.empty())
-        logger_.warn("SAVE_BEST_BY was " + by_then + " and is " + by() + ": the best is looked for anew");
+    if (by_then != goal_.text()) {
+      if (!by_then.empty() && !goal_.none())
+        logger_.warn("SAVE_BEST_BY was " + by_then + " and is " + goal_.text() + ": the best is looked for anew");
       return;
     }
     best_ = state.number("best/value");
@@ -164,17 +147,6 @@ class CheckpointHook final : public gantry::Hook,
   }
 
  private:
-  std::string by() const { return metric_.empty() ? "" : (lower_is_better_ ? "-" : "+") + metric_; }
-
-  std::string unknown_metric(const gantry::Scalars& metrics) const {
-    std::vector<std::string> known;
-    for (const auto& entry : metrics.entries()) known.push_back(entry.first);
-    const std::vector<std::string> near = gantry::near_matches(metric_, known);
-    return "SAVE_BEST_BY is '" + metric_ + "', which the evaluation does not have" +
-           (near.empty() ? "" : "; did you mean '" + near.front() + "'?") +
-           " It has: " + (known.empty() ? "nothing" : gantry::join(known, ", "));
-  }
-
   void prune(gantry::CheckpointStore& store, const gantry::CheckpointInfo& saved) {
     std::vector<gantry::CheckpointInfo> mine;
     for (gantry::CheckpointInfo& info : store.list())
@@ -191,9 +163,9 @@ class CheckpointHook final : public gantry::Hook,
   const std::string prefix_;
   const bool save_last_;
   const int64_t keep_last_;  // 0: all
+  const bool disabled_;
   const gantry::Logger logger_;
-  std::string metric_;  // empty: no best
-  bool lower_is_better_ = false;
+  gantry::MetricGoal goal_;
 
   double best_ = 0;
   int64_t best_iteration_ = -1;  // training iterations done by then; -1: none yet

@@ -1,9 +1,12 @@
 #include <gantry/gantry.h>
+#include <gantry/line_means.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
-#include <utility>
+
+#include "device_memory.h"
 
 namespace {
 
@@ -19,9 +22,18 @@ std::string whole(double value) {
   return text;
 }
 
-/// Averages what each iteration puts out and prints a line every LOG_INTERVAL iterations, and one for the rest
-/// of a phase. Values stay on their device until a line is due.
-class LogHook final : public gantry::Hook, public gantry::ResumeObserver {
+/// "0:00:07", "12:34:56"
+std::string duration_text(double seconds) {
+  const auto all = static_cast<long long>(std::llround(std::clamp(seconds, 0.0, 1e12)));
+  char text[48];
+  std::snprintf(text, sizeof text, "%lld:%02d:%02d", all / 3600, static_cast<int>(all / 60 % 60),
+                static_cast<int>(all % 60));
+  return text;
+}
+
+/// Prints a line every LOG_INTERVAL iterations, and one for the rest of a phase. Values stay on their device until a
+/// line is due.
+class LogHook final : public gantry::Hook, public gantry::ResumeObserver, public gantry::Stateful {
  public:
   static void declare(gantry::Parameters& p) {
     p.priority(100);
@@ -30,86 +42,120 @@ class LogHook final : public gantry::Hook, public gantry::ResumeObserver {
         .unit("iterations")
         .no_effect_on_result()
         .help("A line every so many iterations of a phase; <= 0: only the line at the end of each phase.");
+    p.optional<int64_t>("INTERVAL")
+        .unit("iterations")
+        .no_effect_on_result()
+        .help("Another name of LOG_INTERVAL, which it overrides.");
+    p.add<bool>("SHOW_GPU_MEM", false)
+        .no_effect_on_result()
+        .help("Adds the memory of this process's GPU that tensors take, now and at most.");
   }
 
-  LogHook(const gantry::Config& config, gantry::Context&) : interval_(config.get<int64_t>("LOG_INTERVAL")) {}
+  LogHook(const gantry::Config& config, gantry::Context& context)
+      : interval_(config.get<int64_t>(config.has("INTERVAL") ? "INTERVAL" : "LOG_INTERVAL")),
+        show_memory_(config.get<bool>("SHOW_GPU_MEM") && context.device().is_cuda()),
+        device_(context.device()) {
+    if (config.get<bool>("SHOW_GPU_MEM") && !show_memory_)
+      context.logger().info("SHOW_GPU_MEM has nothing to show: this run uses no GPU");
+  }
 
-  void before_all_iter(gantry::Solver& solver) override { begin(of(solver)); }
-  void on_resume(gantry::Solver&) override { begin(logs_[static_cast<int>(gantry::Mode::train)]); }
+  void before_solve(gantry::Solver&) override { start_ = Clock::now(); }
+  void before_all_iter(gantry::Solver& solver) override {
+    means_.begin_phase(solver);
+    begin(of(solver));
+  }
+  void on_resume(gantry::Solver&) override { begin(windows_[static_cast<int>(gantry::Mode::train)]); }
 
   void before_iter(gantry::Solver& solver) override {
-    PhaseLog& log = of(solver);
-    log.window_data_seconds += seconds_between(log.last_end, Clock::now());
+    Window& window = of(solver);
+    window.data_seconds += seconds_between(window.last_end, Clock::now());
   }
 
   void after_iter(gantry::Solver& solver) override {
-    PhaseLog& log = of(solver);
-    const gantry::Batch& batch = solver.batch();
-    const double weight = batch.weight;
-    log.window.add(solver.outputs(), weight);
-    for (gantry::FieldMeans* means : {&log.window_values, &log.phase_values}) means->add(solver.log_values(), 1);
-    log.samples += batch.size();
-    ++log.iterations;
-    if (interval_ > 0 && (solver.iter() + 1) % interval_ == 0) print(solver, log, solver.iter() + 1);
-    log.last_end = Clock::now();
+    Window& window = of(solver);
+    means_.add(solver);
+    window.samples += solver.batch().size();
+    const bool train = solver.mode() == gantry::Mode::train;
+    if (train && ++trained_ == 1) first_end_ = Clock::now();
+    if (interval_ > 0 && (counted(solver) + 1) % interval_ == 0) print(solver, 1, means_.take(solver));
+    window.last_end = Clock::now();
   }
 
   void after_all_iter(gantry::Solver& solver) override {
-    PhaseLog& log = of(solver);
-    if (log.iterations > 0) print(solver, log, solver.iter());  // the last one is counted by now
+    const gantry::Scalars rest = means_.take(solver);
+    if (of(solver).samples == 0 && rest.entries().empty()) return;
+    print(solver, 0, rest);
   }
+
+  gantry::State state() const override { return means_.state(); }
+  void load_state(const gantry::State& state, int) override { means_.load_state(state); }
 
  private:
-  struct PhaseLog {
-    Clock::time_point window_start, last_end;
-    double window_data_seconds = 0;
-    int64_t samples = 0, iterations = 0;  // since the last line
-    // Of the outputs, and of what hooks log; since the last line, and since the phase began.
-    gantry::FieldMeans window, window_values, phase_values;  // the outputs' means over the phase are the solver's
+  /// Since the last line, in this process.
+  struct Window {
+    Clock::time_point start, last_end;
+    double data_seconds = 0;
+    int64_t samples = 0;
   };
 
-  static void begin(PhaseLog& log) {
-    log = PhaseLog{};
-    log.last_end = log.window_start = Clock::now();
+  static void begin(Window& window) {
+    window = Window{};
+    window.start = window.last_end = Clock::now();
   }
 
-  PhaseLog& of(const gantry::Solver& solver) { return logs_[static_cast<int>(solver.mode())]; }
+  Window& of(const gantry::Solver& solver) { return windows_[static_cast<int>(solver.mode())]; }
 
-  /// " loss 0.9123 (1.3120)" for each value that came since the last line; forgets those.
-  static std::string averages(gantry::FieldMeans& window, const gantry::FieldMeans& phase) {
-    std::string text;
-    for (const auto& [name, mean] : window.entries()) {
-      if (mean.weight() == 0) continue;
-      text += " " + name + " " + gantry::short_number(mean.mean()) + " (" +
-              gantry::short_number(phase.find(name)->mean()) + ")";
-    }
-    window.reset();
-    return text;
+  /// Where MAX_STEPS limits the training, its iterations are counted from its start.
+  static bool of_whole_run(const gantry::Solver& solver) {
+    return solver.max_steps() > 0 && solver.mode() == gantry::Mode::train;
   }
 
-  /// epoch 1/5 train [ 50/469] loss 0.9123 (1.3120) lr 0.0500 | 85012 samples/s, data 3 %
-  void print(gantry::Solver& solver, PhaseLog& log, int64_t iterations_done) {
+  static int64_t counted(const gantry::Solver& solver) {
+    return of_whole_run(solver) ? solver.total_iter() : solver.iter();
+  }
+
+  /// epoch 1/5 train [ 50/469] loss 0.9123 (1.3120) lr 0.0500 | 85012 samples/s, data 3 %, 0:00:07 elapsed, eta 0:01:10
+  /// `running`: iterations that are done but not counted yet.
+  void print(gantry::Solver& solver, int64_t running, const gantry::Scalars& values) {
+    Window& window = of(solver);
     const Clock::time_point now = Clock::now();
-    const std::string total = std::to_string(solver.epoch_max_iter());
-    std::string done = std::to_string(iterations_done);
-    done.insert(0, total.size() - std::min(total.size(), done.size()), ' ');
-    std::string line = solver.phase_text() + " [" + done + "/" + total + "]";
-    line += averages(log.window, solver.phase_means()) + averages(log.window_values, log.phase_values);
+    const std::string total = std::to_string(of_whole_run(solver) ? solver.max_steps() : solver.epoch_max_iter());
+    std::string count = std::to_string(counted(solver) + running);
+    count.insert(0, total.size() - std::min(total.size(), count.size()), ' ');
+    std::string line = solver.phase_text() + " [" + count + "/" + total + "]";
+    for (const auto& [name, value] : values.entries())
+      line += " " + name + " " + gantry::short_number(value) + " (" +
+              gantry::short_number(means_.phase_mean(solver, name)) + ")";
     for (const auto& [name, value] : solver.collect_log_vars().entries())
       line += " " + name + " " + gantry::short_number(value);
-    const double seconds = seconds_between(log.window_start, now);
-    if (seconds > 0) {
-      line += " | " + whole(static_cast<double>(log.samples) / seconds) + " samples/s, data " +
-              whole(100 * log.window_data_seconds / seconds) + " %";
+    line += " | ";
+    if (const double seconds = seconds_between(window.start, now); seconds > 0 && window.samples > 0) {
+      line += whole(static_cast<double>(window.samples) / seconds) + " samples/s, data " +
+              whole(100 * window.data_seconds / seconds) + " %, ";
     }
+    line += duration_text(seconds_between(start_, now)) + " elapsed";
+    if (solver.mode() == gantry::Mode::train) line += time_left(solver, running, now);
+    if (show_memory_) line += ", " + device_memory_text(device_);
     solver.logger().info(line);
-    log.window_start = now;
-    log.window_data_seconds = 0;
-    log.samples = log.iterations = 0;
+    begin(window);
   }
 
-  int64_t interval_;
-  PhaseLog logs_[3];
+  /// ", eta 0:12:30", once it is known: at the pace of this process, evaluations and saves included. The first
+  /// iteration doesn't count, which may have taken long for reasons of its own.
+  std::string time_left(const gantry::Solver& solver, int64_t running, Clock::time_point now) const {
+    const int64_t left = solver.total_max_iter() - solver.iterations() - running;
+    const double seconds = seconds_between(first_end_, now);
+    if (trained_ < 2 || left < 0) return "";
+    return ", eta " + duration_text(seconds / static_cast<double>(trained_ - 1) * static_cast<double>(left));
+  }
+
+  const int64_t interval_;
+  const bool show_memory_;
+  const c10::Device device_;
+  gantry::LineMeans means_;
+  Window windows_[3];
+  Clock::time_point start_, first_end_;
+  int64_t trained_ = 0;  // iterations of training in this process
 };
 
 }  // namespace

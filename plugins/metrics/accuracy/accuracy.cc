@@ -20,11 +20,15 @@ class AccuracyMetric final : public Metric {
         .help("For each K: how often the target is among the K classes of the highest scores, reported as acc@K.");
     p.add<std::vector<std::string>>("KEYS", {"logits", "label"})
         .not_empty()
-        .help("Two names of the model's outputs or the batch: scores [N, classes, ...] and targets [N, ...].");
+        .help(
+            "Two names of the model's outputs or the batch: scores [N, classes, ...] and targets [N, ...]. name.2 is "
+            "the "
+            "third tensor of a list.");
+    p.add<std::string>("PREFIX", "").help("Begins the name of each figure, to tell several such metrics apart.");
   }
 
   AccuracyMetric(const Config& config, Context& context)
-      : config_(config), topk_(config.get<std::vector<int64_t>>("TOPK")) {
+      : config_(config), prefix_(config.get<std::string>("PREFIX")), topk_(config.get<std::vector<int64_t>>("TOPK")) {
     const auto keys = config.get<std::vector<std::string>>("KEYS");
     if (keys.size() != 2) {
       throw config.error("KEYS", cat("names ", keys.size(), keys.size() == 1 ? " tensor" : " tensors",
@@ -65,7 +69,8 @@ class AccuracyMetric final : public Metric {
     const auto total = static_cast<double>(total_.item<int64_t>());
     for (std::size_t i = 0; i < topk_.size(); ++i) {
       const auto correct = static_cast<double>(correct_[i].item<int64_t>());
-      result.set(cat("acc@", topk_[i]), total > 0 ? correct / total : std::numeric_limits<double>::quiet_NaN());
+      result.set(cat(prefix_, "acc@", topk_[i]),
+                 total > 0 ? correct / total : std::numeric_limits<double>::quiet_NaN());
     }
   }
 
@@ -95,6 +100,7 @@ class AccuracyMetric final : public Metric {
   }
 
   const Config config_;
+  const std::string prefix_;
   const std::vector<int64_t> topk_;
   std::string scores_key_, target_key_;
   std::vector<at::Tensor> correct_;  // one per K: 0-dim, on the run's device

@@ -48,6 +48,12 @@ class ResNet final : public gantry::Module {
         .help("How the network begins: it makes images four times smaller each way, or keeps the size of small ones.");
     p.add<int64_t>("IN_CHANNELS", 3).at_least(1).help("Channels of the images.");
     p.add<int64_t>("WIDTH", 64).at_least(1).help("Channels of the first stage; each further one has twice as many.");
+    p.foreign("KERNEL_SIZE", {"7"}, "STEM imagenet begins with a 7x7 convolution, STEM cifar with a 3x3 one");
+    p.foreign("PRETRAINED", {"false"}, "MODEL.PRETRAINED_MODEL names weights to start from");
+    p.foreign("USE_RELU", {"true"}, "STEM decides how the network begins");
+    p.foreign("USE_MAXPOOL", {"true"}, "STEM cifar has no maximum");
+    p.foreign("FIRST_CONV_STRIDE", {"2"}, "STEM cifar keeps the size of the image");
+    p.foreign("FIRST_MAX_POOL_STRIDE", {"2"}, "STEM cifar keeps the size of the image");
   }
 
   ResNet(const gantry::Config& config, gantry::Context&) : small_images_(config.get<std::string>("STEM") == "cifar") {

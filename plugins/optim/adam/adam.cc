@@ -1,4 +1,3 @@
-#include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_sub.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
@@ -6,6 +5,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <gantry/optimizer.h>
 #include <gantry/plugin.h>
+#include <gantry/slot_batches.h>
 #include <gantry/text.h>
 
 namespace {
@@ -25,17 +25,18 @@ class AdamBase : public gantry::Optimizer {
   }
 
   void step(std::span<gantry::Slot> slots, const gantry::StepScope& scope) override {
-    for (std::size_t g = 0; g < groups().size(); ++g) {
-      collect(slots, static_cast<int64_t>(g));
-      if (parameters_.empty()) continue;
+    batches_.for_each(slots, start, [&](gantry::SlotBatch& batch) {
+      const gantry::ParamGroup& group = groups()[batch.group];
+      const std::vector<at::Tensor>& steps = batch.state[0];
       // As PyTorch does it: the kernel takes the number of this step, and a step that it leaves out is not counted.
-      count_up();
+      gantry::count_up(steps);
       Kernel* kernel = at::_fused_adam_;
       if (decay_ == Decay::decoupled) kernel = at::_fused_adamw_;
-      kernel(parameters_, gradients_, means_, squares_, largest_squares_, steps_, groups()[g].lr(), beta1_, beta2_,
-             weight_decay_, eps_, amsgrad_, /*maximize=*/false, scope.grad_scale, scope.found_inf);
-      count_down(scope);
-    }
+      kernel(batch.parameters, batch.gradients, batch.state[1], batch.state[2],
+             amsgrad_ ? at::TensorList(batch.state[3]) : at::TensorList(), steps, group.lr(), group.momentum(), beta2_,
+             group.weight_decay(), eps_, amsgrad_, /*maximize=*/false, scope.grad_scale, scope.found_inf);
+      count_down(steps, scope);
+    });
   }
 
  protected:
@@ -51,15 +52,11 @@ class AdamBase : public gantry::Optimizer {
   }
 
   AdamBase(const gantry::Config& config, Decay decay)
-      : Optimizer(config.get<double>("LEARNING_RATE")),
-        decay_(decay),
-        eps_(config.get<double>("EPS")),
-        weight_decay_(config.get<double>("WEIGHT_DECAY")),
-        amsgrad_(config.get<bool>("AMSGRAD")) {
+      : Optimizer(config), decay_(decay), eps_(config.get<double>("EPS")), amsgrad_(config.get<bool>("AMSGRAD")) {
     const auto betas = config.get<std::vector<double>>("BETAS");
     if (betas.size() != 2)
-      throw config.error("BETAS", gantry::cat("BETAS is two numbers such as [0.9, 0.999], not ", betas.size()));
-    beta1_ = betas[0];
+      throw config.error("BETAS", gantry::cat("is two numbers such as [0.9, 0.999], not ", betas.size()));
+    for (gantry::ParamGroup& group : groups()) group.set_momentum(betas[0]);
     beta2_ = betas[1];
   }
 
@@ -68,44 +65,23 @@ class AdamBase : public gantry::Optimizer {
                       double, double, double, double, double, bool, bool, const std::optional<at::Tensor>&,
                       const std::optional<at::Tensor>&);
 
-  void collect(std::span<gantry::Slot> slots, int64_t group) {
-    for (auto* list : {&parameters_, &gradients_, &steps_, &means_, &squares_, &largest_squares_}) list->clear();
-    for (gantry::Slot& slot : slots) {
-      if (slot.group != group || !slot.gradient.defined()) continue;
-      if (!slot.state[0].defined()) slot.state[0] = at::zeros({}, slot.parameter.options().dtype(at::kFloat));
-      for (std::size_t i = 1; i < slot.state.size(); ++i)
-        if (!slot.state[i].defined()) slot.state[i] = at::zeros_like(slot.parameter);
-      parameters_.push_back(slot.parameter);
-      gradients_.push_back(slot.gradient);
-      steps_.push_back(slot.state[0]);
-      means_.push_back(slot.state[1]);
-      squares_.push_back(slot.state[2]);
-      if (amsgrad_) largest_squares_.push_back(slot.state[3]);
-    }
+  static void start(gantry::Slot& slot) {
+    slot.state[0] = at::zeros({}, slot.parameter.options().dtype(at::kFloat));
+    for (std::size_t i = 1; i < slot.state.size(); ++i) slot.state[i] = at::zeros_like(slot.parameter);
   }
 
-  // On the CPU the operators would cost more than the sums.
-  void count_up() {
-    if (!steps_.front().is_cpu()) return at::_foreach_add_(steps_, 1);
-    for (const at::Tensor& step : steps_) *step.mutable_data_ptr<float>() += 1;
-  }
-  void count_down(const gantry::StepScope& scope) {
+  void count_down(const std::vector<at::Tensor>& steps, const gantry::StepScope& scope) {
     if (!scope.found_inf) return;
-    if (!steps_.front().is_cpu()) {
-      found_infs_.assign(steps_.size(), *scope.found_inf);
-      at::_foreach_sub_(steps_, found_infs_);
-      found_infs_.clear();
-      return;
-    }
-    const float found_inf = *scope.found_inf->const_data_ptr<float>();
-    for (const at::Tensor& step : steps_) *step.mutable_data_ptr<float>() -= found_inf;
+    found_infs_.assign(steps.size(), *scope.found_inf);
+    at::_foreach_sub_(steps, found_infs_);
+    found_infs_.clear();
   }
 
   Decay decay_;
-  double beta1_ = 0, beta2_ = 0, eps_, weight_decay_;
+  double beta2_ = 0, eps_;
   bool amsgrad_;
-  // Scratch, kept for its capacity.
-  std::vector<at::Tensor> parameters_, gradients_, steps_, means_, squares_, largest_squares_, found_infs_;
+  gantry::SlotBatches batches_;
+  std::vector<at::Tensor> found_infs_;  // scratch, kept for its capacity
 };
 
 class Adam final : public AdamBase {

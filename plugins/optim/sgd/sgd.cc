@@ -2,6 +2,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <gantry/optimizer.h>
 #include <gantry/plugin.h>
+#include <gantry/slot_batches.h>
 
 namespace {
 
@@ -19,51 +20,42 @@ class Sgd final : public gantry::Optimizer {
   }
 
   Sgd(const gantry::Config& config, gantry::Context&)
-      : Optimizer(config.get<double>("LEARNING_RATE")),
-        momentum_(config.get<double>("MOMENTUM")),
+      : Optimizer(config),
+        has_momentum_(config.get<double>("MOMENTUM") != 0),
         dampening_(config.get<double>("DAMPENING")),
-        weight_decay_(config.get<double>("WEIGHT_DECAY")),
         nesterov_(config.get<bool>("NESTEROV")) {
-    if (nesterov_ && (momentum_ <= 0 || dampening_ != 0))
-      throw config.error("NESTEROV", "NESTEROV needs MOMENTUM > 0 and DAMPENING 0");
+    if (nesterov_ && (!has_momentum_ || dampening_ != 0))
+      throw config.error("NESTEROV", "needs MOMENTUM > 0 and DAMPENING 0");
+    if (has_momentum_) {
+      for (gantry::ParamGroup& group : groups()) group.set_momentum(config.get<double>("MOMENTUM"));
+    }
   }
 
   std::vector<std::string> state_names() const override {
-    return momentum_ == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum_buffer"};
+    return has_momentum_ ? std::vector<std::string>{"momentum_buffer"} : std::vector<std::string>{};
   }
 
   void step(std::span<gantry::Slot> slots, const gantry::StepScope& scope) override {
-    for (std::size_t g = 0; g < groups().size(); ++g) {
-      // A parameter's first step sets its momentum to the gradient, undamped; one call of the kernel does that
-      // for all of its parameters or for none. Those that have begun go first, or they would be taken twice.
-      step_some(slots, scope, static_cast<int64_t>(g), /*first=*/false);
-      if (momentum_ != 0) step_some(slots, scope, static_cast<int64_t>(g), /*first=*/true);
-    }
+    const auto start = [this](gantry::Slot& slot) {
+      if (momentum(slot.group) != 0) slot.state[0] = at::zeros_like(slot.parameter);
+    };
+    batches_.for_each(slots, start, [&](gantry::SlotBatch& batch) {
+      const gantry::ParamGroup& group = groups()[batch.group];
+      // A schedule may take the momentum away for a while; the kernel then wants no buffers.
+      const double kept = momentum(batch.group);
+      at::_fused_sgd_(batch.parameters, batch.gradients, kept == 0 ? at::TensorList() : at::TensorList(batch.state[0]),
+                      group.weight_decay(), kept, group.lr(), dampening_, nesterov_ && kept != 0, /*maximize=*/false,
+                      /*is_first_step=*/batch.first, scope.grad_scale, scope.found_inf);
+    });
   }
 
  private:
-  void step_some(std::span<gantry::Slot> slots, const gantry::StepScope& scope, int64_t group, bool first) {
-    parameters_.clear();
-    gradients_.clear();
-    buffers_.clear();
-    for (gantry::Slot& slot : slots) {
-      if (slot.group != group || !slot.gradient.defined()) continue;
-      if (momentum_ != 0) {
-        if (first == slot.state[0].defined()) continue;
-        if (first) slot.state[0] = at::zeros_like(slot.parameter);
-        buffers_.push_back(slot.state[0]);
-      }
-      parameters_.push_back(slot.parameter);
-      gradients_.push_back(slot.gradient);
-    }
-    if (parameters_.empty()) return;
-    at::_fused_sgd_(parameters_, gradients_, buffers_, weight_decay_, momentum_, groups()[group].lr(), dampening_,
-                    nesterov_, /*maximize=*/false, first, scope.grad_scale, scope.found_inf);
-  }
+  double momentum(int64_t group) const { return has_momentum_ ? groups()[group].momentum() : 0; }
 
-  double momentum_, dampening_, weight_decay_;
+  bool has_momentum_;
+  double dampening_;
   bool nesterov_;
-  std::vector<at::Tensor> parameters_, gradients_, buffers_;  // scratch, kept for its capacity
+  gantry::SlotBatches batches_;
 };
 
 }  // namespace

@@ -20,6 +20,8 @@
 
 namespace gantry {
 
+struct CheckpointInfo;
+
 /// Where a request of a hook may be served: nothing is half done, counters are advanced.
 enum class SavePoint { after_window, after_evaluation, after_epoch, after_abandoned_evaluation, after_tests };
 
@@ -120,6 +122,11 @@ class GANTRY_API BaseSolver {
  private:
   friend struct Solver::Impl;
   void resume();
+  void resume_model(const CheckpointInfo& from);
+  void freeze();
+  bool evaluation_due_after_iteration();
+  bool evaluation_due_after_epoch();
+  void interim_evaluation();
   Outputs forward(const Batch& batch, Mode mode);
   void solve_evaluation(Mode mode, void (BaseSolver::*run)(), SavePoint afterwards);
 

@@ -36,7 +36,9 @@ class GANTRY_API Batch : public Fields {
 };
 
 /// Stacks samples: tensors along a new dimension 0, numbers into a tensor, strings into a list. All samples
-/// must have the same names, dtypes and shapes; gantry::Error names the first that differs.
+/// must have the same names and dtypes; gantry::Error names the first that differs. Tensors whose shapes differ become
+/// a list, one for each sample, until a transform has made them alike (Resize). A list of one in each sample stays a
+/// list.
 GANTRY_API Batch collate(const std::vector<Sample>& samples);
 
 }  // namespace gantry

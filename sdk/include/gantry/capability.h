@@ -80,6 +80,15 @@ class GANTRY_API LearningRateHook {
   virtual bool fractional_epochs() const;
 };
 
+/// Has other weights that evaluations and tests are to run with, such as an average over the training. Hooks. The
+/// solver puts them into the model for as long as a phase of theirs lasts, and then the model's own back.
+class GANTRY_API EvaluationWeights {
+ public:
+  virtual ~EvaluationWeights();
+  /// By the names of the model's parameters and buffers; those left out stay as they are. Empty: not now.
+  virtual State evaluation_weights() const = 0;
+};
+
 /// Records what happened, for a test to compare afterwards. Hooks. What it recorded is no state of the run.
 class GANTRY_API Recorder {
  public:

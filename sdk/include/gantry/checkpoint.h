@@ -12,7 +12,7 @@
 /// Checkpoints: directories from which a run goes on, WORK_DIR/checkpoints/<prefix>-<iteration>/ with
 ///
 ///   model.safetensors      the leaves under "model/", without that prefix: PyTorch's names
-///   optimizer.safetensors  those under "optimizer/": <parameter>/<state>
+///   optimizer.safetensors  those under "optimizer/": <parameter>/<state>; "parameters" in its metadata: their order
 ///   state.safetensors      everything else, with whole paths; numbers as 0-dim int64 and float64, text as uint8
 ///   checkpoint.json        written last: what the others must be (size, XXH3), and a readable account
 ///

@@ -31,8 +31,10 @@ GANTRY_API Config compose(const std::string& path, const std::vector<std::string
                           const ComposeSources& sources, std::vector<ConfigError>& problems);
 
 /// Checks a composed configuration against what the named components declare, and fills in defaults.
-/// All problems at once, sorted by place. The result is usable only when there are none.
-GANTRY_API Config resolve(const Config& composed, Catalogue& catalogue, std::vector<ConfigError>& problems);
+/// All problems at once, sorted by place. The result is usable only when there are none. `notes`: what is accepted and
+/// has no effect, with its place.
+GANTRY_API Config resolve(const Config& composed, Catalogue& catalogue, std::vector<ConfigError>& problems,
+                          std::vector<ConfigError>* notes = nullptr);
 
 /// What ENV and the top level accept, for `describe ENV` and the catalogue.
 GANTRY_API Parameters env_parameters();

@@ -14,7 +14,8 @@ namespace gantry {
 /// How often something happens: a count and its unit. A bare number in YAML has the unit declared with
 /// its key; "500 iters", "500 steps", "2 epochs", "90 s", "5 min", "1 h" name theirs.
 struct Interval {
-  enum class Unit { iterations, steps, epochs, seconds };
+  /// `loop`, for a bare number alone: epochs where MAX_EPOCHS limits the run, iterations where MAX_STEPS does.
+  enum class Unit { iterations, steps, epochs, seconds, loop };
   double count = 0;
   Unit unit = Unit::iterations;
 

@@ -3,6 +3,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,7 @@
 
 namespace gantry {
 
+class FileSystems;
 class World;
 
 /// What a component may reach beyond its own configuration: handed to its constructor. Main thread only;
@@ -26,6 +28,16 @@ class GANTRY_API Context final {
   /// Absolute. Created only when everything is built: write nothing there before `before_solve`.
   const std::string& work_dir() const;
   bool dry_run() const;
+  FileSystems& files() const;  ///< where paths of the configuration lead: SOLVER.FILE_SYSTEM
+
+  /// One object for all who ask under this key, until the last of them is gone: a file that several hooks append to.
+  ///   writer_ = context.shared<EventWriter>("tensorboard:" + folder, [&] { return
+  ///   std::make_shared<EventWriter>(folder); });
+  /// The key begins with the plugin's name: everyone who uses it must mean the same class.
+  template <class T, class Make>
+  std::shared_ptr<T> shared(const std::string& key, Make&& make) const {
+    return std::static_pointer_cast<T>(shared_object(key, [&]() -> std::shared_ptr<void> { return make(); }));
+  }
 
   /// Builds a nested component that was declared with Parameters::component or components:
   ///   backbone_ = context.build<gantry::Module>(config.get<gantry::Config>("BACKBONE"));
@@ -45,6 +57,7 @@ class GANTRY_API Context final {
 
  private:
   void* create(const char* kind, const Config& component) const;
+  std::shared_ptr<void> shared_object(const std::string& key, const std::function<std::shared_ptr<void>()>& make) const;
   std::shared_ptr<const Impl> impl_;
 };
 

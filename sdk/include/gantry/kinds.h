@@ -17,19 +17,21 @@ class Transform;
 class Optimizer;
 class LrScheduler;
 class Metric;
+class FileSystem;
 class Command;
 
-#define GANTRY_ABI_SOLVER 1
+#define GANTRY_ABI_SOLVER 2
 #define GANTRY_ABI_HOOK 1
-#define GANTRY_ABI_MODEL 1
+#define GANTRY_ABI_MODEL 2
 #define GANTRY_ABI_MODULE 1
 #define GANTRY_ABI_LOSS 1
 #define GANTRY_ABI_DATASET 1
 #define GANTRY_ABI_SAMPLER 1
 #define GANTRY_ABI_TRANSFORM 1
-#define GANTRY_ABI_OPTIMIZER 1
+#define GANTRY_ABI_OPTIMIZER 2
 #define GANTRY_ABI_LR_SCHEDULER 1
 #define GANTRY_ABI_METRIC 1
+#define GANTRY_ABI_FILE_SYSTEM 1
 #define GANTRY_ABI_COMMAND 1
 
 /// KindOf<Hook>::name == "hook". Defined for the interface classes alone.
@@ -53,6 +55,7 @@ GANTRY_DETAIL_KIND(Transform, "transform", GANTRY_ABI_TRANSFORM)
 GANTRY_DETAIL_KIND(Optimizer, "optimizer", GANTRY_ABI_OPTIMIZER)
 GANTRY_DETAIL_KIND(LrScheduler, "lr_scheduler", GANTRY_ABI_LR_SCHEDULER)
 GANTRY_DETAIL_KIND(Metric, "metric", GANTRY_ABI_METRIC)
+GANTRY_DETAIL_KIND(FileSystem, "file_system", GANTRY_ABI_FILE_SYSTEM)
 GANTRY_DETAIL_KIND(Command, "command", GANTRY_ABI_COMMAND)
 #undef GANTRY_DETAIL_KIND
 

@@ -26,6 +26,7 @@ class GANTRY_API Loader final {
     int64_t batch_size = 1;
     int64_t num_workers = 0;    ///< 0: batches are made in `next`
     int64_t limit_batches = 0;  ///< of an epoch; <= 0: all
+    int64_t folds = 1;          ///< an epoch is the sampler's order this many times, drawn anew for each
     bool shuffle = false;
     uint64_t seed = 0;
   };
@@ -50,8 +51,9 @@ class GANTRY_API Loader final {
   Dataset& dataset();
   Sampler& sampler();
 
-  /// Starts an epoch (1-based) at this batch (0-based). Stops a running one.
-  void begin(int64_t epoch, int64_t first_batch = 0);
+  /// Starts an epoch (1-based) at this batch (0-based). Stops a running one. The order, and a dataset's subset, are
+  /// those of the epoch `drawn`, by default the same; random transforms go by `epoch`.
+  void begin(int64_t epoch, int64_t first_batch = 0, int64_t drawn = 0);
   /// The next batch; false after the last one. Rethrows what the dataset or a transform threw, as a
   /// ComponentError with the sample ids of the batch.
   bool next(Batch& batch);
@@ -69,6 +71,6 @@ class GANTRY_API Loader final {
 /// Builds a dataset with its sampler, transforms and loader from a *_DATA component. `training` decides
 /// SHUFFLE where the configuration leaves it open.
 GANTRY_API std::unique_ptr<Loader> make_loader(const Config& data, Context& context, bool training,
-                                               int64_t limit_batches);
+                                               int64_t limit_batches, int64_t folds = 1);
 
 }  // namespace gantry

@@ -29,4 +29,13 @@ class GANTRY_API LrScheduler {
   virtual bool counts_epochs_by_default() const;
 };
 
+/// Capability of a schedule that also cycles the momentum (ParamGroup::momentum), as pure a function as the rate. The
+/// optimizer must have one.
+class GANTRY_API MomentumSchedule {
+ public:
+  virtual ~MomentumSchedule();
+  /// NaN: it is to stay as it is.
+  virtual double momentum(const SchedulePosition& position, int64_t group) const = 0;
+};
+
 }  // namespace gantry

@@ -23,8 +23,8 @@ class GANTRY_API Metric {
   virtual void compute(Scalars& result) = 0;
 };
 
-/// The tensor that `key` names in the outputs or, failing that, in the batch. Throws gantry::Error that lists
-/// what there is.
+/// The tensor that `key` names in the outputs or, failing that, in the batch; where nothing is called so, "name.2" is
+/// number 2, counted from 0, of a list of tensors called "name". Throws gantry::Error that lists what there is.
 GANTRY_API const at::Tensor& find_tensor(const Batch& batch, const Outputs& outputs, std::string_view key);
 
 }  // namespace gantry

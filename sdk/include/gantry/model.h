@@ -2,6 +2,7 @@
 
 #include <torch/nn/module.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "gantry/block_runner.h"
 #include "gantry/export.h"
 #include "gantry/parameters.h"
+#include "gantry/probe.h"
 
 namespace gantry {
 
@@ -18,6 +20,10 @@ namespace gantry {
 /// Thread: main. Random numbers come from LibTorch's default generators, which the solver seeds and saves.
 class GANTRY_API Model : public torch::nn::Module {
  public:
+  /// Where it starts from: PRETRAINED_MODEL (a .safetensors file, the index of a sharded one, or a checkpoint's
+  /// folder), STRICT, IGNORE_KEYS, NAME_MAP. The solver loads it; see pretrained.h.
+  static void declare_common(Parameters& parameters);
+
   Model();
   ~Model() override;
 
@@ -29,6 +35,9 @@ class GANTRY_API Model : public torch::nn::Module {
 
   /// To run named blocks through; see BlockRunner. Give it to submodules that have blocks.
   Blocks blocks;
+  /// For what is worth looking at: `if (probes->wanted()) probes->image("attention", map);`. The solver's own; never
+  /// null.
+  std::shared_ptr<Probes> probes;
 };
 
 /// A part of a model: a backbone, a neck, a head.

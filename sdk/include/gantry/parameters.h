@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,9 +24,13 @@ enum class ValueType {
   numbers,
   strings,  ///< lists; one scalar is taken as a list of one
   component,
-  components  ///< `{NAME: X, ...}`, a list of them
+  components,  ///< `{NAME: X, ...}`, a list of them
+  section,
+  sections  ///< a map with declared keys, a list of them
 };
 GANTRY_API const char* value_type_text(ValueType type);  ///< "an integer", "a list of numbers", ...
+
+class Parameters;
 
 /// One declared parameter. Built by Parameters::add and friends, then refined by chaining:
 ///   p.add<int64_t>("INTERVAL", 100).unit("steps").at_least(1).help("Steps between two values.");
@@ -33,7 +38,7 @@ class GANTRY_API Parameter final {
  public:
   Parameter(std::string name, ValueType type);
 
-  Parameter& unit(std::string text);  ///< shown in help; for intervals: iterations|steps|epochs|seconds
+  Parameter& unit(std::string text);  ///< shown in help; for intervals: iterations|steps|epochs|seconds|loop
   Parameter& at_least(double bound);
   Parameter& at_most(double bound);
   Parameter& above(double bound);  ///< strictly greater; bounds hold for each item of a list
@@ -49,7 +54,8 @@ class GANTRY_API Parameter final {
   ValueType type() const { return type_; }
   const std::string& unit() const { return unit_; }
   const std::string& help() const { return help_; }
-  const std::string& kind() const { return kind_; }  ///< of a component or list of components
+  const std::string& kind() const { return kind_; }       ///< of a component or list of components
+  const Parameters* keys() const { return keys_.get(); }  ///< of a section or list of sections; else null
   const std::vector<std::string>& choices() const { return choices_; }
   bool required() const { return required_; }
   bool affects_result() const { return affects_result_; }
@@ -63,6 +69,7 @@ class GANTRY_API Parameter final {
   std::string name_, unit_, help_, kind_;
   ValueType type_;
   Config default_;
+  std::shared_ptr<const Parameters> keys_;
   bool required_ = false, affects_result_ = true, not_empty_ = false;
   std::optional<double> min_, max_;
   bool min_open_ = false, max_open_ = false;
@@ -157,6 +164,15 @@ class GANTRY_API Parameters final {
     return insert_component(name, ValueType::components, KindOf<Interface>::name, Config::list({}, {}), false);
   }
 
+  /// A map with keys of its own, absent by default; a list of such maps, empty by default. Read them as Config and
+  /// std::vector<Config>: their keys are checked and filled in as a component's are.
+  Parameter& section(std::string_view name, Parameters keys);
+  Parameter& sections(std::string_view name, Parameters keys);
+
+  /// A key of SCEPTER's that does nothing here. At one of the `neutral` values (as written in YAML: "false", "[model]";
+  /// "*" is any) it is accepted with a note; another value is an error. Both say `instead`: what holds, what to do.
+  void foreign(std::string_view name, std::vector<std::string> neutral, std::string_view instead);
+
   /// Hooks: the default of PRIORITY. Hooks run in ascending order, ties in the file's order.
   void priority(int64_t default_priority);
   /// The component's presence changes nothing that is computed (logs, recorders, checkpoints).
@@ -166,7 +182,14 @@ class GANTRY_API Parameters final {
   /// It runs the backward pass: a training run with an OPTIMIZER needs exactly one such hook.
   void triggers_backward() { triggers_backward_ = true; }
 
+  struct Foreign {
+    std::string name;
+    std::vector<std::string> neutral;
+    std::string instead;
+  };
+
   const std::deque<Parameter>& all() const { return all_; }
+  const std::vector<Foreign>& foreign_keys() const { return foreign_; }
   const Parameter* find(std::string_view name) const;
   bool is_neutral() const { return neutral_; }
   bool is_single_instance() const { return single_instance_; }
@@ -178,6 +201,7 @@ class GANTRY_API Parameters final {
                               bool required);
   static Config component_named(std::string_view name);
 
+  std::vector<Foreign> foreign_;
   std::deque<Parameter> all_;  // a deque: references handed out by add() stay valid
   bool neutral_ = false, single_instance_ = false, triggers_backward_ = false;
 };

@@ -176,5 +176,8 @@ struct Registration {
                           summary)
 #define GANTRY_METRIC(Class, name, summary) \
   GANTRY_DETAIL_COMPONENT(__COUNTER__, ::gantry::Metric, Class, "metric", GANTRY_ABI_METRIC, name, summary)
+#define GANTRY_FILE_SYSTEM(Class, name, summary)                                                                 \
+  GANTRY_DETAIL_COMPONENT(__COUNTER__, ::gantry::FileSystem, Class, "file_system", GANTRY_ABI_FILE_SYSTEM, name, \
+                          summary)
 #define GANTRY_COMMAND(Class, name, summary) \
   GANTRY_DETAIL_COMPONENT(__COUNTER__, ::gantry::Command, Class, "command", GANTRY_ABI_COMMAND, name, summary)

@@ -6,8 +6,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "gantry/batch.h"
+#include "gantry/config.h"
 #include "gantry/export.h"
 #include "gantry/fields.h"
 #include "gantry/log.h"
@@ -22,6 +25,8 @@ class BaseSolver;
 class CheckpointStore;
 class LrScheduler;
 class Optimizer;
+class Probes;
+class State;
 class StepEngine;
 class World;
 
@@ -35,6 +40,7 @@ enum class Stop {
 /// Where between its points a run stands, by what comes next: what a checkpoint records and a resume enters at.
 enum class Phase {
   iterating,       ///< the next batch of the running epoch, or after_all_iter where all are done
+  interim_due,     ///< an evaluation in the middle of an epoch, from its first batch
   evaluating_due,  ///< the epoch's evaluation, from its first batch
   pass_done,       ///< the training epoch's after_epoch
   epoch_done,      ///< the next epoch, or the tests
@@ -62,10 +68,14 @@ class GANTRY_API Solver final {
   int64_t total_iter() const;      ///< 0-based, over all phases of this mode; advanced after the hooks
   int64_t iterations() const;      ///< training iterations done, whatever phase runs
   int64_t epoch_max_iter() const;  ///< iterations of this phase
-  int64_t max_steps() const;       ///< limit on iterations, 0: none
+  int64_t max_steps() const;       ///< limit on iterations, 0: none; then there is no limit on epochs
   int64_t total_max_iter() const;  ///< iterations of the whole training
-  int64_t step() const;            ///< optimizer steps taken
-  bool backward_step() const;      ///< this iteration ended a window
+  bool last_epoch() const;  ///< training ends with the running epoch, by its limit or because a hook asked for it
+  /// Whether an iteration that has just run (in after_iter), or an epoch that ends (in after_epoch), completes one more
+  /// `interval`. Of times: never.
+  bool due(const Interval& interval) const;
+  int64_t step() const;        ///< optimizer steps taken
+  bool backward_step() const;  ///< this iteration ended a window
   Phase phase() const;
   std::string phase_text() const;  ///< what lines about the running phase begin with: "epoch 3/10 train"
   ExitReason exit_reason() const;
@@ -95,6 +105,16 @@ class GANTRY_API Solver final {
   /// For the run's report: the best value so far of a metric that something is chosen by.
   void report_best(std::string_view metric, double value);
 
+  // --- what is worth looking at: see probe.h ---
+  Probes& probes() const;
+
+  // --- evaluating on the side ---
+  /// One pass of the model over a batch of anyone's, as an evaluation does it, with random numbers from `seed` alone.
+  /// Leaves everything as it was. Not inside of a forward pass.
+  Outputs evaluate(const Batch& batch, uint64_t seed);
+  /// What EvaluationWeights hooks offer now, all together; empty where there is none.
+  State evaluation_weights() const;
+
   // --- parts; null where the configuration has none ---
   torch::nn::Module* model() const;
   Optimizer* optimizer() const;
@@ -103,6 +123,15 @@ class GANTRY_API Solver final {
 
   /// Of one sample's forward pass, as BaseSolver::register_flops counted it; 0 before.
   int64_t model_flops() const;
+  /// Counts them, for the first sample of the running iteration's batch.
+  int64_t register_flops();
+  /// From now on the time spent in each hook is taken: two readings of the clock for every call.
+  void time_hooks();
+  Scalars hook_seconds() const;  ///< since time_hooks(), by the hook's name
+
+  /// The configuration with its defaults, as YAML, and each setting that the result depends on.
+  std::string config_text() const;
+  const std::vector<std::pair<std::string, std::string>>& settings() const;
 
   const std::string& work_dir() const;
   const Logger& logger() const;
@@ -112,6 +141,10 @@ class GANTRY_API Solver final {
   void request_checkpoint(std::string_view why);
   void request_stop(Stop how, std::string_view why);
   Stop stop_requested() const;
+
+  /// Training data are ordered, and datasets that draw a subset draw it, anew every so many epochs: 1 unless a hook
+  /// says otherwise. Before training.
+  void draw_data_every(int64_t epochs);
 
   // --- checkpoints ---
   /// Where they are written, and how they are named.

@@ -13,13 +13,15 @@ namespace gantry {
 /// no shared state, random numbers from `rng` alone (keyed by the run's seed, the sample's position in the
 /// run and the transform's place in the list, so the same whatever thread does the work).
 ///
-/// Implement `apply`; override `apply_batch` where a whole batch is cheaper.
+/// Implement `apply`; override `apply_batch` where a whole batch is cheaper. For images there is ImageTransform
+/// (image_transform.h), which does both from one function.
 class GANTRY_API Transform {
  public:
   virtual ~Transform();
   virtual void apply(Sample& sample, CounterRng& rng) const;
-  /// Default: unstacks the batch, applies `apply` to each sample with its own generator, stacks again.
-  /// `seed` and `stream` make the generators: CounterRng(seed, batch.first_position + i, stream).
+  /// Default: unstacks the batch, applies `apply` to each sample with its own generator, stacks again. Of a list of
+  /// tensors each sample has its own; where `apply` leaves them alone, they stay a list. `seed` and `stream` make the
+  /// generators: CounterRng(seed, batch.first_position + i, stream).
   virtual void apply_batch(Batch& batch, uint64_t seed, uint32_t stream) const;
 };
 
@@ -28,7 +30,8 @@ class GANTRY_API Transform {
 class GANTRY_API PointwiseTransform {
  public:
   virtual ~PointwiseTransform();
-  virtual std::string pointwise_key() const = 0;  ///< the tensor it changes, [N, C, ...]
+  /// The tensor that it changes, [N, C, ...]. Empty: this one, as it is configured, is none.
+  virtual std::string pointwise_key() const = 0;
 };
 
 }  // namespace gantry

@@ -1,0 +1,3 @@
+#include <gantry/plugin.h>
+
+GANTRY_PLUGIN("gantry-first-order-optimizers", GANTRY_VERSION);

@@ -1,0 +1,8 @@
+#include "gantry/denoiser.h"
+
+namespace gantry {
+
+Denoiser::~Denoiser() = default;
+Generator::~Generator() = default;
+
+}  // namespace gantry
