@@ -132,7 +132,8 @@ BaseSolver::BaseSolver(const Config& config, Context& context) : config_(config)
   if (config_.has("TRAIN_DATA") && impl->max_epochs == 0 && impl->max_steps == 0)
     throw config_.error("MAX_EPOCHS", "MAX_EPOCHS or MAX_STEPS is needed with TRAIN_DATA: how long to train");
   if (!config_.has("TRAIN_DATA") && !config_.has("EVAL_DATA") && !config_.has("TEST_DATA"))
-    throw config_.error("TRAIN_DATA", "is not there, and there is nothing to run on: give TRAIN_DATA, EVAL_DATA or TEST_DATA");
+    throw config_.error("TRAIN_DATA",
+                        "is not there, and there is nothing to run on: give TRAIN_DATA, EVAL_DATA or TEST_DATA");
   for (const Config& item : config_.get<std::vector<Config>>("FILE_SYSTEM"))
     services_of(context_).files.add(context_.build<FileSystem>(item));
   solver_ = std::make_unique<Solver>(std::move(impl));
@@ -294,13 +295,13 @@ void BaseSolver::init_opti() {
     slot.state.resize(states);
     slots.push_back(std::move(slot));
   }
-  if (slots.empty())
-    throw config_.error("MODEL", "has no parameter to train; leave OPTIMIZER out to run it as it is");
+  if (slots.empty()) throw config_.error("MODEL", "has no parameter to train; leave OPTIMIZER out to run it as it is");
   for (std::size_t g = 1; g < used.size(); ++g)
     if (used[g] == 0)
       throw config.get<std::vector<Config>>("PARAM_GROUPS")[g - 1].error(
-          "MATCH", cat("no parameter that is trained, and in no group before, has '", s.optimizer->groups()[g].name(),
-                       "' in its name; there are ", parameter_names(named_parameters(*model()))));
+          "MATCH", cat("matches nothing: no parameter that is trained, and in no group before, has '",
+                       s.optimizer->groups()[g].name(), "' in its name; there are ",
+                       parameter_names(named_parameters(*model()))));
   s.engine = std::make_unique<StepEngine>(*s.optimizer, std::move(slots), make_local_sync(), s);
   const std::string nonfinite = config_.get<std::string>("NONFINITE");
   s.engine->set_nonfinite(nonfinite == "error"  ? StepEngine::NonFinite::error

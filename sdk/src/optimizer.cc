@@ -30,8 +30,7 @@ Optimizer::Optimizer(const Config& config) : patterns_(std::make_unique<Patterns
   groups_.emplace_back("default", rate, decay);
   for (const Config& group : config.get<std::vector<Config>>("PARAM_GROUPS")) {
     if (group.has("WEIGHT_DECAY") && !decays)
-      throw group.error("WEIGHT_DECAY",
-                        cat("optimizer ", config.name(), " has no WEIGHT_DECAY, nor has a group of its"));
+      throw group.error("WEIGHT_DECAY", cat("cannot be set for a group: optimizer ", config.name(), " has none"));
     groups_.emplace_back(join(group.get<std::vector<std::string>>("MATCH"), "|"),
                          group.has("LEARNING_RATE") ? group.get<double>("LEARNING_RATE") : rate,
                          group.has("WEIGHT_DECAY") ? group.get<double>("WEIGHT_DECAY") : decay);

@@ -1,6 +1,5 @@
-"""optimizers.py FILE...: takes the steps of optimizers_test.cc with PyTorch's optimizers. Where PyTorch has a fused kernel
-for the processor and is told to use it, all bits are the same; else all parameters together, and each state, are as near
-as rounding lets them be."""
+"""optimizers.py FILE...: takes the steps of optimizers_test.cc with PyTorch's optimizers. Where PyTorch is told to use a
+fused kernel all bits are the same; else all parameters together, and each state, are as near as rounding lets them be."""
 import json
 import sys
 

@@ -235,15 +235,15 @@ TEST_CASE("optimizers refuse numbers that do not fit together") {
     return PluginUnderTest(library).config_error<gantry::Optimizer>(
         name, map_config({{"LEARNING_RATE", text_config("0.1")}, {key, value}}));
   };
-  CHECK(contains(error("gantry-sgd", "SGD", "NESTEROV", text_config("true")), ": NESTEROV needs MOMENTUM > 0 and"));
+  CHECK(contains(error("gantry-sgd", "SGD", "NESTEROV", text_config("true")), "NESTEROV needs MOMENTUM > 0 and"));
   for (const char* name : {"Adam", "AdamW"})
     CHECK(contains(error("gantry-adam", name, "BETAS", list_config({"0.9"})),
-                   "test.yaml:1: BETAS is two numbers such as [0.9, 0.999], not 1"));
-  CHECK(contains(error(kFirstOrder, "Adamax", "BETAS", list_config({"0.9"})), ": BETAS is two numbers, not 1"));
+                   "BETAS is two numbers such as [0.9, 0.999], not 1"));
+  CHECK(contains(error(kFirstOrder, "Adamax", "BETAS", list_config({"0.9"})), "BETAS is two numbers, not 1"));
   CHECK(
-      contains(error(kFirstOrder, "Rprop", "ETAS", list_config({"0.5", "1.2", "3"})), ": ETAS is two numbers, not 3"));
+      contains(error(kFirstOrder, "Rprop", "ETAS", list_config({"0.5", "1.2", "3"})), "ETAS is two numbers, not 3"));
   CHECK(contains(error(kFirstOrder, "Rprop", "ETAS", list_config({"1.2", "0.5"})),
-                 ": ETAS needs a number below 1 and one above 1, not [1.2, 0.5]"));
+                 "ETAS needs a number below 1 and one above 1, not [1.2, 0.5]"));
   CHECK(contains(error(kFirstOrder, "Rprop", "STEP_SIZES", list_config({"2", "1"})), "2 is more than 1"));
   CHECK(contains(error(kFirstOrder, "Rprop", "PARAM_GROUPS",
                        one_group({{"MATCH", list_config({"bias"})}, {"WEIGHT_DECAY", text_config("0.1")}})),
