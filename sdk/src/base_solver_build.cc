@@ -314,6 +314,10 @@ void BaseSolver::init_opti() {
     s.lr_scheduler = context_.build<LrScheduler>(schedule);
     s.schedule_counts_epochs = schedule.has("UNIT") ? schedule.get<std::string>("UNIT") == "epoch"
                                                     : s.max_steps == 0 && s.lr_scheduler->counts_epochs_by_default();
+    if (dynamic_cast<EvalObserver*>(s.lr_scheduler.get()) != nullptr && data(Mode::eval) == nullptr)
+      throw config_.error("LR_SCHEDULER", cat("names ", schedule.name(),
+                                              ", which goes by evaluations, and there is no "
+                                              "EVAL_DATA"));
     s.momentum_schedule = dynamic_cast<MomentumSchedule*>(s.lr_scheduler.get());
     if (s.momentum_schedule != nullptr && std::isnan(s.momentum_schedule->momentum({}, 0)))
       s.momentum_schedule = nullptr;

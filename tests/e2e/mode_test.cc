@@ -155,6 +155,11 @@ TEST_CASE("a key of SCEPTER at its neutral value is a note and at another an err
   CHECK(contains(refused.result.err, "TUNER in solver TrainValSolver cannot be a list: train a part"));
 }
 
+TEST_CASE("a schedule that goes by evaluations needs EVAL_DATA") {
+  const Training run({"SOLVER.LR_SCHEDULER={NAME: ReduceLROnPlateau}"}, 2);
+  CHECK(contains(run.result.err, "LR_SCHEDULER names ReduceLROnPlateau, which goes by evaluations"));
+}
+
 TEST_CASE("DO_FINAL_EVAL false leaves METRICS out") {
   const Training run({"SOLVER.DO_FINAL_EVAL=false", e2e::kEvalData});
   CHECK(e2e::json_value(run.result.last_line(), {"metrics", "eval", "loss"}).has_value());

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -126,11 +128,25 @@ TEST_CASE("MAX_EPOCHS counts the epochs that are trained") {
   }
 }
 
-TEST_CASE("NUM_FOLDS shows every sample once in each fold") {
-  Job job;
-  job.run({"SOLVER.NUM_FOLDS=3", "SOLVER.MAX_EPOCHS=3",
-           "SOLVER.HOOKS=[{NAME: PredictionHook, KEYS: [label], MODES: [train]}]"});
-  CHECK(job.dir.has("work/predictions"));
+TEST_CASE("NUM_FOLDS shows every sample once in each fold and in another order") {
+  const Training run(
+      {"SOLVER.NUM_FOLDS=2", "SOLVER.MAX_EPOCHS=2", "SOLVER.HOOKS=[{NAME: test/IdTrace, FILE: ids.txt}]"});
+  std::vector<int64_t> ids;
+  for (const std::string& line : run.lines("ids.txt")) {
+    std::istringstream in(line);
+    int64_t epoch = 0, iteration = 0;
+    in >> epoch >> iteration;
+    for (int64_t id; in >> id;) ids.push_back(id);
+  }
+  REQUIRE(ids.size() == 2 * 66);
+  std::vector<int64_t> first(ids.begin(), ids.begin() + 66), second(ids.begin() + 66, ids.end());
+  CHECK(first != second);
+  std::sort(first.begin(), first.end());
+  std::sort(second.begin(), second.end());
+  std::vector<int64_t> all(66);
+  std::iota(all.begin(), all.end(), 0);
+  CHECK(first == all);
+  CHECK(second == all);
 }
 
 TEST_CASE("more folds than a pass has batches are refused") {
