@@ -120,11 +120,13 @@ void prepare_start(WorkDir& work_dir, const Config& resolved, Services& services
   };
 }
 
-void print_resume(const Services& services, const Logger& logger) {
+void print_resume(const Services& services, bool trains, const Logger& logger) {
   if (!services.resume.has_value()) return;
   const CheckpointInfo& from = *services.resume;
-  logger.info(
-      cat("goes on from ", from.path, ": epoch ", from.epoch, ", iteration ", from.iteration, ", saved ", from.saved));
+  logger.info(cat(trains ? "goes on from " : "with the model of ", from.path, ": epoch ", from.epoch, ", iteration ",
+                  from.iteration, ", saved ", from.saved));
+  if (!trains)
+    return;  // on other data and with other hooks: only the model must be the same, and loading it checks that
   const auto lines = fact_differences(from.settings, services.settings);
   const bool longer_alone = lines.size() == 1 && (lines.front().starts_with("SOLVER.MAX_EPOCHS ") ||
                                                   lines.front().starts_with("SOLVER.MAX_STEPS "));
@@ -219,7 +221,7 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
     services.settings = result_settings(resolved, catalogue);
     services.config_text = resolved.yaml();
     print_start(*solver, services, logger);
-    print_resume(services, logger);
+    print_resume(services, trains(solver_config), logger);
     solver->solve();
     fill(report, *solver);
     const bool paused = solver->solver().exit_reason() == ExitReason::paused;
