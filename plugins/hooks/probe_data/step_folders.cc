@@ -1,5 +1,6 @@
 #include "step_folders.h"
 
+#include <gantry/append_file.h>
 #include <gantry/error.h>
 #include <gantry/text.h>
 
@@ -38,11 +39,6 @@ void checked(const std::string& path, const char* what, F&& f) {
 
 void rename(const std::string& from, const std::string& to) {
   checked(to, "write", [&](std::error_code& problem) { fs::rename(from, to, problem); });
-}
-
-void replace_file(const std::string& path, std::string_view bytes) {
-  write_file(path + ".new", bytes);
-  rename(path + ".new", path);
 }
 
 std::string content_of(const std::string& path) {
@@ -134,7 +130,7 @@ void StepFolders::refresh_neighbours(const std::vector<Folder>& all, std::size_t
   const std::string before = content_of(file);
   const std::string now = with_neighbours(
       before, {index > 0 ? all[index - 1].name : "", index + 1 < all.size() ? all[index + 1].name : ""});
-  if (now != before) replace_file(file, now);
+  if (now != before) gantry::replace_file(file, now);
 }
 
 void StepFolders::refresh_list(const std::vector<Folder>& all) {
@@ -149,7 +145,7 @@ void StepFolders::refresh_list(const std::vector<Folder>& all) {
     if (link.pictures.size() > kMostPictures) link.pictures.resize(kMostPictures);
     links.push_back(std::move(link));
   }
-  replace_file(path("index.html"), steps_page(mode_, links));
+  gantry::replace_file(path("index.html"), steps_page(mode_, links));
 }
 
 }  // namespace probe_data
