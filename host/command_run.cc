@@ -29,9 +29,8 @@ struct Job {
   std::vector<ConfigError> notes;              // what is accepted and has no effect
 };
 
-Job prepare(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log) {
-  const std::string& path = arguments.operands()[0];
-  const std::vector<std::string> overrides(arguments.operands().begin() + 1, arguments.operands().end());
+Job prepare(const std::string& path, const std::vector<std::string>& overrides,
+            const std::vector<std::string>& plugin_dirs, const std::shared_ptr<ConsoleLog>& log) {
   const auto variable = [](const std::string& name) {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
@@ -40,7 +39,7 @@ Job prepare(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log) 
   try {
     const Config composed = compose(path, overrides, {read_yaml_file, variable}, job.problems);
     if (job.problems.empty()) {
-      PluginIndex index(search_path(arguments.plugin_dir_values(), composed));
+      PluginIndex index(search_path(plugin_dirs, composed));
       job.catalogue = std::make_unique<PluginCatalogue>(std::move(index), Logger(log, ""));
       job.config = resolve(composed, *job.catalogue, job.problems, &job.notes);
     }
@@ -57,11 +56,17 @@ Job prepare(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log) 
   return job;
 }
 
+Job prepare(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log) {
+  return prepare(arguments.operands()[0], {arguments.operands().begin() + 1, arguments.operands().end()},
+                 arguments.plugin_dir_values(), log);
+}
+
 RunReport run(const Arguments& arguments, const std::shared_ptr<ConsoleLog>& log, Signals& signals) {
   const Job job = prepare(arguments, log);
   if (job.problems.empty()) {
     RunOptions options;
     options.dry_run = arguments.has("dry-run");
+    options.allow_config_change = arguments.has("allow-config-change");
     // A dry run saves nothing, so that there is nothing to wait for.
     if (!options.dry_run) options.interrupts = &signals;
     return run_session(job.config, *job.catalogue, log, options);
@@ -93,13 +98,15 @@ int command_run(const std::vector<std::string>& words) {
       "SOLVER.OPTIMIZER.LEARNING_RATE=0.1 or SOLVER.TRAIN_HOOKS[LogHook].LOG_INTERVAL=5.\n"
       "\n"
       "With a CheckpointHook in CONFIG, SIGINT (Ctrl-C), SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 save and\n"
-      "pause. SOLVER.RESUME_FROM=auto goes on at the newest checkpoint in WORK_DIR, or begins when there\n"
-      "is none:\n"
+      "pause (ENV.SIGNALS names others); with or without one, ENV.MAX_RUN_TIME=4h pauses in time.\n"
+      "SOLVER.RESUME_FROM=auto goes on at the newest checkpoint in WORK_DIR, or begins when there is none:\n"
       "  gantry run CONFIG SOLVER.RESUME_FROM=auto\n"
+      "Settings on which the result depends must be those of the checkpoint.\n"
       "\n"
       "Exit codes: 0 done, 1 training failed, 2 configuration or plugin error, 3 internal error,\n"
       "75 paused, with a complete checkpoint.");
   arguments.flag("dry-run", "two iterations of each phase, in a temporary WORK_DIR")
+      .flag("allow-config-change", "go on from a checkpoint with other settings than it was saved with")
       .flag("json", "log to stderr, and end stdout with one line of JSON")
       .plugin_dirs()
       .log_level();
@@ -135,6 +142,16 @@ int command_check(const std::vector<std::string>& words) {
     std::cout << arguments.operands()[0] << ": ok\nsolver: " << job.config.find("SOLVER")->name() << '\n';
   }
   return kExitDone;
+}
+
+std::function<Config(const std::string&, const std::vector<std::string>&)> resolver(
+    std::vector<std::string> plugin_dirs, std::shared_ptr<ConsoleLog> log) {
+  return [plugin_dirs = std::move(plugin_dirs), log = std::move(log)](const std::string& path,
+                                                                      const std::vector<std::string>& overrides) {
+    const Job job = prepare(path, overrides, plugin_dirs, log);
+    if (!job.problems.empty()) throw Error("the configuration cannot be used");
+    return job.config;
+  };
 }
 
 }  // namespace gantry::host

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <optional>
@@ -78,6 +79,13 @@ std::size_t count_options(const Words& words) {
   return std::min(count, words.size());
 }
 
+/// The words that start this program again, with the options that it was given.
+Words this_program(const Words& given) {
+  Words words{std::filesystem::read_symlink("/proc/self/exe").string()};
+  words.insert(words.end(), given.begin(), given.end());
+  return words;
+}
+
 void print_row(const std::string& name, const std::string& summary) {
   std::cout << "  " << name << std::string(name.size() < 17 ? 17 - name.size() : 1, ' ') << summary << '\n';
 }
@@ -140,7 +148,8 @@ int dispatch(const Words& all) {
   for (std::size_t count = words.size(); count > 0; --count) {
     const std::string name = first_words(words, count);
     if (std::find(names.begin(), names.end(), name) != names.end())
-      return run_command(replaced(name, ' ', '.'), from(words, count), catalogue, log);
+      return run_command(replaced(name, ' ', '.'), from(words, count),
+                         {catalogue, log, resolver(options.plugin_dir_values(), log), this_program(given)});
   }
   fail_unknown(words, catalogue);
 }

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace gantry::host {
@@ -34,11 +35,14 @@ void set_action(int number, void (*handler)(int)) {
 
 }  // namespace
 
-void Signals::arm() {
+void Signals::arm(const std::vector<std::string>& signals) {
   for (const Signal& signal : kSignals) {
+    if (std::find(signals.begin(), signals.end(), signal.name) == signals.end()) continue;
     struct sigaction before {};
     sigaction(signal.number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) set_action(signal.number, note);
+    if (before.sa_handler == SIG_IGN) continue;
+    set_action(signal.number, note);
+    armed_.push_back(signal.number);
   }
 }
 
@@ -50,7 +54,7 @@ const char* Signals::pending() const {
 }
 
 void Signals::ignore() {
-  for (const Signal& signal : kSignals) set_action(signal.number, SIG_IGN);
+  for (const int number : armed_) set_action(number, SIG_IGN);
 }
 
 }  // namespace gantry::host

@@ -38,10 +38,15 @@ void BaseSolver::before_solve() {
     hook->started = true;
   }
   resume();
-  if (s.interrupts == nullptr || !s.signals_wanted || data(Mode::train) == nullptr) return;
-  s.interrupts->arm();
+  if (data(Mode::train) == nullptr || context_.dry_run()) return;
+  s.begin_run_time();
+  const std::vector<std::string>& signals = services_of(context_).signals;
+  if (s.interrupts == nullptr || !s.signals_wanted || signals.empty()) return;
+  s.interrupts->arm(signals);
   s.armed = true;
-  s.logger.info("signals armed: SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 save a checkpoint and pause the run");
+  s.logger.info(signals.size() == 1 ? cat("signals armed: ", signals.front(), " saves a checkpoint and pauses the run")
+                                    : cat("signals armed: ", join({signals.begin(), signals.end() - 1}, ", "), " and ",
+                                          signals.back(), " save a checkpoint and pause the run"));
 }
 
 void BaseSolver::resume() {
@@ -132,12 +137,28 @@ Scalars BaseSolver::collect_log_vars() {
 
 // --- save points ---
 
+void Solver::Impl::begin_run_time() {
+  if (!run_time.set()) return;
+  int64_t bytes = 0;
+  for (const State::Leaf& leaf : base.save_checkpoint().leaves()) bytes += static_cast<int64_t>(leaf.value.nbytes());
+  run_time.begin(bytes);
+  logger.info(cat("MAX_RUN_TIME: ", run_time.seconds(),
+                  " s after the program's start at the latest, a checkpoint is saved and the run pauses"));
+  if (run_time.reached())
+    logger.warn(cat("MAX_RUN_TIME leaves no time to train: the start and the ",
+                    short_number(run_time.kept_back_seconds()),
+                    " s kept back for saving take all of it; give it more"));
+}
+
 void Solver::Impl::poll_interrupts() {
-  if (!armed || stop == Stop::pause) return;
-  const char* signal = interrupts->pending();
-  if (signal == nullptr) return;
-  base.solver().request_stop(Stop::pause, signal);
-  logger.info(cat(signal, ": saving a checkpoint and pausing, as soon as nothing is half done"));
+  if (stop == Stop::pause) return;
+  const char* why = armed ? interrupts->pending() : nullptr;
+  // In an open window a pause could not begin; what is kept back is the time between places where it can.
+  const bool window_open = engine != nullptr && engine->window_open();
+  if (why == nullptr && !window_open && run_time.reached()) why = "MAX_RUN_TIME";
+  if (why == nullptr) return;
+  base.solver().request_stop(Stop::pause, why);
+  logger.info(cat(why, ": saving a checkpoint and pausing, as soon as nothing is half done"));
 }
 
 void Solver::Impl::write_checkpoint() {
@@ -152,8 +173,21 @@ void Solver::Impl::write_checkpoint() {
   for (Mode mode : kModes)
     for (const auto& [name, value] : results[static_cast<int>(mode)].entries())
       info.metrics.emplace_back(cat(mode_name(mode), "/", name), value);
-  const CheckpointInfo saved = checkpoints.save(base.save_checkpoint(), std::move(info));
   save_whys.clear();
+  collect_save(/*wait=*/true);
+  run_time.save_begins();
+  if (background_save == nullptr) return checkpoint_saved(checkpoints.save(base.save_checkpoint(), std::move(info)));
+  background_save->start(base.save_checkpoint(), std::move(info));
+  if (pausing()) collect_save(/*wait=*/true);
+}
+
+void Solver::Impl::collect_save(bool wait) {
+  if (background_save == nullptr) return;
+  if (const std::optional<CheckpointInfo> saved = background_save->collect(wait)) checkpoint_saved(*saved);
+}
+
+void Solver::Impl::checkpoint_saved(const CheckpointInfo& saved) {
+  run_time.save_ends();
   last_checkpoint = saved.path;
   logger.info(cat("saved checkpoints/", saved.name, " (", saved.why, ")"));
   for (auto& hook : hooks)
@@ -164,6 +198,7 @@ void Solver::Impl::write_checkpoint() {
 void BaseSolver::save_point(SavePoint) {
   Solver::Impl& s = solver_->impl();
   s.poll_interrupts();
+  s.collect_save(/*wait=*/false);
   World::Control mine;
   mine.save = s.save_whys.empty() ? 0 : 1;
   mine.stop = static_cast<int>(s.stop);
@@ -199,9 +234,11 @@ void BaseSolver::solve() {
     }
     if (!s.pausing() && s.phase != Phase::finished) {
       s.phase = Phase::testing_due;
+      s.collect_save(/*wait=*/true);  // TEST_WITH best wants it
       if (data(Mode::test) != nullptr) solve_test();
       if (!s.pausing()) s.phase = Phase::finished;
     }
+    s.collect_save(/*wait=*/true);
     if (s.armed) s.interrupts->ignore();
     s.exit_reason = s.pausing()                ? ExitReason::paused
                     : s.served == Stop::finish ? ExitReason::finish_requested
@@ -209,6 +246,11 @@ void BaseSolver::solve() {
   } catch (...) {
     s.exit_reason = ExitReason::failed;
     const std::string message = current_exception_message();
+    try {
+      s.collect_save(/*wait=*/true);
+    } catch (const Error& error) {
+      solver_->logger().error(error.what());
+    }
     for (auto& hook : s.hooks) {
       if (hook->exception == nullptr || !hook->started) continue;
       try {
@@ -372,6 +414,7 @@ int64_t BaseSolver::register_flops(const Batch& data, const std::vector<std::str
   one.weight = 1;
   move_to(one, context_.device());
   EvaluationScope evaluation(*s.model);
+  const ProbesAside aside(*s.model);
   at::NoGradGuard no_grad;
   s.model_flops = count_flops([&] { run_step_eval(one, 0, 0, context_.world().rank()); });
   return s.model_flops;

@@ -56,7 +56,11 @@ void add_stateful(State& state, const std::string& path, const Stateful& compone
 }
 
 void load_stateful(const State& state, const std::string& path, Stateful& component) {
-  component.load_state(state.child(path + "/state"), static_cast<int>(state.integer(path + "/version")));
+  const int64_t version = state.integer(path + "/version");
+  if (version < 1 || version > component.state_version())
+    throw Error(cat(path, "/version is ", version, " in the checkpoint, and this plugin knows versions up to ",
+                    component.state_version(), ": use the plugin that saved it, or a newer one"));
+  component.load_state(state.child(path + "/state"), static_cast<int>(version));
 }
 
 /// Collects what does not fit in place of throwing at the first.
@@ -169,8 +173,13 @@ State BaseSolver::save_checkpoint() {
   if (Loader* loader = data(Mode::train)) {
     const Frame* frame = s.frames.empty() ? nullptr : &s.frames.front();
     const bool inside = frame != nullptr && frame->mode == Mode::train && s.phase != Phase::epoch_done;
-    state.set_int("trainer/cursor", inside ? frame->iter : 0);
-    if (inside) state.merge("trainer/means", frame->means.state());
+    if (frame == nullptr && s.entry.has_value()) {  // on_resume: what was restored, and not yet entered
+      state.set_int("trainer/cursor", s.entry->iter);
+      state.merge("trainer/means", s.entry->means.state());
+    } else {
+      state.set_int("trainer/cursor", inside ? frame->iter : 0);
+      if (inside) state.merge("trainer/means", frame->means.state());
+    }
     state.set_int("data/seed", static_cast<int64_t>(context_.seed()));
     state.set_int("data/batch_size", loader->batch_size());
     state.set_int("data/samples", loader->samples_per_epoch());

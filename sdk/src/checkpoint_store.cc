@@ -213,7 +213,10 @@ void CheckpointStore::remove(std::string_view name) {
   fs::rename(path, staged, problem);
   if (problem) fail("remove the checkpoint", path, problem);
   sync_directory(directory_);
-  remove_tree(staged);
+  if (put_off_ == nullptr)
+    remove_tree(staged);
+  else
+    put_off_->push_back(staged.string());
 }
 
 void CheckpointStore::remove_leftovers() {

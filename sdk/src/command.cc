@@ -12,21 +12,25 @@ namespace gantry {
 
 struct CommandContext::Impl {
   Logger logger;
-  Catalogue& catalogue;
+  const CommandServices& services;
   std::string name;
 };
 
 const Logger& CommandContext::logger() const { return impl_.logger; }
-Catalogue& CommandContext::catalogue() const { return impl_.catalogue; }
+Catalogue& CommandContext::catalogue() const { return impl_.services.catalogue; }
 const std::string& CommandContext::name() const { return impl_.name; }
+Config CommandContext::resolve(const std::string& path, const std::vector<std::string>& overrides) const {
+  return impl_.services.resolve(path, overrides);
+}
+const std::vector<std::string>& CommandContext::program() const { return impl_.services.program; }
 
 Command::~Command() = default;
 
-int run_command(const std::string& registered_name, const std::vector<std::string>& arguments, Catalogue& catalogue,
-                std::shared_ptr<LogSink> sink) {
+int run_command(const std::string& registered_name, const std::vector<std::string>& arguments,
+                const CommandServices& given) {
   Services services;
-  services.catalogue = &catalogue;
-  services.sink = sink;
+  services.catalogue = &given.catalogue;
+  services.sink = given.sink;
   services.world = make_single_world();
   const SourceLocation where{"command line", 0, 0};
   const Config config = Config::map({}, where).as_component(KindOf<Command>::name, registered_name, "");
@@ -35,7 +39,7 @@ int run_command(const std::string& registered_name, const std::vector<std::strin
 
   std::string name = registered_name;
   std::replace(name.begin(), name.end(), '.', ' ');
-  const CommandContext::Impl impl{Logger(std::move(sink), info.plugin), catalogue, std::move(name)};
+  const CommandContext::Impl impl{Logger(given.sink, info.plugin), given, std::move(name)};
   CommandContext context(impl);
   try {
     if (std::any_of(arguments.begin(), arguments.end(), [](const auto& a) { return a == "--help" || a == "-h"; })) {

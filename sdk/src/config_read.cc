@@ -191,7 +191,9 @@ std::string read(const Config& value, std::string& out) {
 
 std::string read(const Config& value, Interval& out, Interval::Unit bare_unit) {
   const char* bare = bare_unit == Interval::Unit::loop ? "epochs, or iterations with MAX_STEPS" : unit_text(bare_unit);
-  const std::string expected = cat("an interval, such as 50 (", bare, "), 500 iters, 500 steps or 2 epochs");
+  const bool time = bare_unit == Interval::Unit::seconds;
+  const std::string expected = time ? "a time, such as 90 s, 30 min or 4 h"
+                                    : cat("an interval, such as 50 (", bare, "), 500 iters, 500 steps or 2 epochs");
   const std::string& text = value.text();
   std::size_t used = 0;
   double count = 0;
@@ -206,6 +208,8 @@ std::string read(const Config& value, Interval& out, Interval::Unit bare_unit) {
   } else {
     const auto* found = std::find_if(std::begin(kUnitWords), std::end(kUnitWords),
                                      [&](const UnitWord& candidate) { return word == candidate.word; });
+    if (time && (found == std::end(kUnitWords) || found->unit != Interval::Unit::seconds))
+      return refusal(value, expected, false);
     if (found == std::end(kUnitWords)) {
       return cat("has the unit ", quoted_for_message(word), ", which is none of iters, steps, epochs, s, min, h");
     }

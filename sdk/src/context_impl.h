@@ -15,6 +15,7 @@
 #include "gantry/file_system.h"
 #include "gantry/session.h"
 #include "gantry/world.h"
+#include "run_time_limit.h"
 
 namespace gantry {
 
@@ -31,6 +32,8 @@ struct Services {
   std::string config_text;
   std::map<std::string, std::weak_ptr<void>> shared;
   Interrupts* interrupts = nullptr;
+  std::vector<std::string> signals;  ///< ENV.SIGNALS, as "SIGTERM"
+  RunTimeLimit run_time;
   std::optional<CheckpointInfo> resume;                                ///< what the run goes on from: verified
   std::function<void()> restored;                                      ///< called, if set, once all of it is taken
   std::vector<std::pair<std::string, std::string>> machine, settings;  ///< for each checkpoint's account

@@ -49,6 +49,21 @@ bool Solver::Impl::window_completes(const Interval& interval) const {
   }
 }
 
+int64_t Solver::consumed_samples(Mode mode) const {
+  const Loader* loader = impl_->data[static_cast<int>(mode)].get();
+  if (loader == nullptr) return 0;
+  int64_t iterations = impl_->total_iter[static_cast<int>(mode)];
+  if (mode == Mode::train) {
+    // Where the loader begins or goes on: the place that was restored says it, not what has been counted.
+    if (impl_->entry.has_value())
+      iterations = impl_->iterations_in_epochs(impl_->epoch - 1) + impl_->entry->iter;
+    else if (!impl_->frames.empty() && impl_->frames.front().mode == Mode::train)
+      iterations = impl_->iterations_in_epochs(impl_->epoch - 1) + impl_->frames.front().iter;
+  }
+  const int64_t batches = loader->batches_per_epoch(), samples = loader->samples_per_epoch();
+  return iterations / batches * samples + std::min(samples, iterations % batches * loader->batch_size());
+}
+
 int64_t Solver::Impl::total_max_iter() const {
   if (data[static_cast<int>(Mode::train)] == nullptr) return 0;
   return max_steps > 0 ? max_steps : iterations_in_epochs(max_epochs);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gantry/model.h"
+#include "gantry/probe.h"
 #include "rng_state.h"
 
 namespace gantry {
@@ -26,6 +27,19 @@ class EvaluationScope {
  private:
   RngState rng_;
   std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> flags_;
+};
+
+/// A forward pass on the side: what the model shows in it is not of the running iteration.
+class ProbesAside {
+ public:
+  explicit ProbesAside(Model& model) : model_(model), own_(std::exchange(model.probes, std::make_shared<Probes>())) {}
+  ~ProbesAside() { model_.probes = std::move(own_); }
+  ProbesAside(const ProbesAside&) = delete;
+  ProbesAside& operator=(const ProbesAside&) = delete;
+
+ private:
+  Model& model_;
+  std::shared_ptr<Probes> own_;
 };
 
 }  // namespace gantry

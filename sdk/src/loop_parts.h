@@ -16,14 +16,14 @@ double output_weight(const Outputs& outputs, double otherwise);
 bool next_batch(const Solver::Impl& s, Loader& loader, Batch& batch);
 Scalars means_of(const Frame& frame);
 
-/// Waits for the next batch. Returns false when a signal came meanwhile and `may_stop`.
+/// Waits for the next batch. Returns false when a pause is asked for meanwhile and `may_stop`.
 template <class MayStop>
 bool wait_for_data(Solver::Impl& s, Loader& loader, MayStop&& may_stop) {
-  if (!s.armed) return true;
-  while (!loader.wait(std::chrono::milliseconds(50))) {
+  if (!s.can_be_interrupted()) return true;
+  do {
     s.poll_interrupts();
     if (s.stop == Stop::pause && may_stop()) return false;
-  }
+  } while (!loader.wait(std::chrono::milliseconds(50)));
   return true;
 }
 

@@ -359,6 +359,22 @@ Parameters env_parameters() {
       .choices({"auto", "nccl", "gloo"})
       .no_effect_on_result()
       .help("What several processes communicate with. auto: nccl on GPUs, else gloo.");
+  p.add<std::vector<std::string>>("SIGNALS", {"INT", "TERM", "HUP", "USR1", "USR2"})
+      .choices({"INT", "TERM", "HUP", "USR1", "USR2", "SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"})
+      .no_effect_on_result()
+      .help(
+          "Signals that save a checkpoint and pause the run, where there is a CheckpointHook. Others, and all with [], "
+          "do "
+          "what they do in any program.");
+  p.add<Interval>("MAX_RUN_TIME", Interval{0, Interval::Unit::seconds})
+      .unit("seconds")
+      .at_least(0)
+      .at_most(1e9)
+      .no_effect_on_result()
+      .help(
+          "A training run pauses early enough to have saved a checkpoint before this time since the program's start, "
+          "such "
+          "as 90 s, 30 min or 4 h: before a scheduler would end it. 0: no limit.");
   p.foreign("SYNC_BN", {"false"}, "batch normalisation works per process");
   p.foreign("CUDNN_DETERMINISTIC", {"true"}, "write DETERMINISTIC, which holds for every operator");
   p.foreign("CUDNN_BENCHMARK", {"false"}, "it would make runs differ");

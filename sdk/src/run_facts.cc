@@ -34,9 +34,9 @@ std::string one_line(const Config& value) {
   return cat("[", join(items, ", "), "]");
 }
 
-class Settings {
+class SettingsReader {
  public:
-  explicit Settings(Catalogue& catalogue) : catalogue_(catalogue) {}
+  explicit SettingsReader(Catalogue& catalogue) : catalogue_(catalogue) {}
 
   void add(const Config& values, const Parameters& parameters, const std::string& path) {
     for (const Parameter& parameter : parameters.all()) {
@@ -53,18 +53,18 @@ class Settings {
         for (std::size_t i = 0; i < value->items().size(); ++i)
           add(value->items()[i], *parameter.keys(), cat(inner, "[", i, "]"));
       else
-        facts.emplace_back(inner, one_line(*value));
+        settings.push_back({inner, one_line(*value), value->where().file.empty() ? values.where() : value->where()});
     }
   }
 
   void component(const Config& config, const std::string& path) {
     const ComponentInfo* info = find(config);
     if (info == nullptr) return;
-    facts.emplace_back(path, config.name());
+    settings.push_back({path, config.name(), config.where()});
     add(config, info->parameters, path);
   }
 
-  Facts facts;
+  Settings settings;
 
  private:
   const ComponentInfo* find(const Config& config) {
@@ -98,11 +98,17 @@ Facts machine_facts(const Services& services) {
           {"processes", cat(services.world->size())}};
 }
 
-Facts result_settings(const Config& resolved, Catalogue& catalogue) {
-  Settings settings(catalogue);
-  settings.add(resolved.get<Config>("ENV"), env_parameters(), "ENV");
-  settings.component(resolved.get<Config>("SOLVER"), "SOLVER");
-  return std::move(settings.facts);
+Settings result_settings(const Config& resolved, Catalogue& catalogue) {
+  SettingsReader reader(catalogue);
+  reader.add(resolved.get<Config>("ENV"), env_parameters(), "ENV");
+  reader.component(resolved.get<Config>("SOLVER"), "SOLVER");
+  return std::move(reader.settings);
+}
+
+Facts facts_of(const Settings& settings) {
+  Facts facts;
+  for (const Setting& setting : settings) facts.emplace_back(setting.key, setting.value);
+  return facts;
 }
 
 std::vector<std::string> fact_differences(const Facts& there, const Facts& here) {

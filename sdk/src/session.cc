@@ -3,16 +3,19 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
 
+#include "config_change.h"
 #include "context_impl.h"
 #include "file_bytes.h"
 #include "gantry/text.h"
 #include "resume_choice.h"
 #include "run_facts.h"
 #include "run_mode.h"
+#include "run_time_limit.h"
 #include "solver_impl.h"
 #include "work_dir.h"
 
@@ -46,6 +49,16 @@ c10::Device resolve_device(const Config& env) {
   throw env.error("DEVICE", cat("DEVICE must be auto, cpu, cuda or cuda:N, got '", text, "'"));
 }
 
+/// "SIGTERM" for TERM, each once.
+std::vector<std::string> full_signal_names(const std::vector<std::string>& given) {
+  std::vector<std::string> names;
+  for (const std::string& text : given) {
+    const std::string name = text.starts_with("SIG") ? text : "SIG" + text;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
 void apply_env(const Config& env, Services& services) {
   services.seed = static_cast<uint64_t>(env.get<int64_t>("SEED"));
   services.device = resolve_device(env);
@@ -57,6 +70,9 @@ void apply_env(const Config& env, Services& services) {
     at::globalContext().setBenchmarkCuDNN(false);
   }
   at::manual_seed(services.seed);
+  services.signals = full_signal_names(env.get<std::vector<std::string>>("SIGNALS"));
+  if (const Interval limit = env.get<Interval>("MAX_RUN_TIME"); !limit.off())
+    services.run_time = RunTimeLimit(process_start(), limit.count);
 }
 
 /// A directory that is removed again.
@@ -94,13 +110,17 @@ void write_config_copy(const Config& resolved, const std::string& work_dir) {
 }
 
 /// Where the run begins. Of what the earlier runs left, what this one does away with is moved or replaced now, or once
-/// the run is restored.
-void prepare_start(WorkDir& work_dir, const Config& resolved, Services& services, const Logger& logger) {
+/// the run is restored. `check` refuses a checkpoint to go on from: before anything is touched.
+template <class Check>
+void prepare_start(WorkDir& work_dir, const Config& resolved, Services& services, const Logger& logger, Check&& check) {
   const Config solver = resolved.get<Config>("SOLVER");
   CheckpointStore store(work_dir.checkpoints());
-  store.remove_leftovers();
   std::vector<std::string> newer;
-  if (resumes_automatically(solver)) services.resume = newest_checkpoint(store, solver, logger, newer);
+  if (resumes_automatically(solver)) {
+    services.resume = newest_checkpoint(store, solver, logger, newer);
+    check();
+  }
+  store.remove_leftovers();
   if (!trains(solver) && resumes_automatically(solver) && !services.resume.has_value())
     throw solver.error("RESUME_FROM", cat("RESUME_FROM is auto, and there is no checkpoint in ", work_dir.checkpoints(),
                                           ": nothing says with which weights to run"));
@@ -127,12 +147,6 @@ void print_resume(const Services& services, bool trains, const Logger& logger) {
                   from.iteration, ", saved ", from.saved));
   if (!trains)
     return;  // on other data and with other hooks: only the model must be the same, and loading it checks that
-  const auto lines = fact_differences(from.settings, services.settings);
-  const bool longer_alone = lines.size() == 1 && (lines.front().starts_with("SOLVER.MAX_EPOCHS ") ||
-                                                  lines.front().starts_with("SOLVER.MAX_STEPS "));
-  if (!lines.empty())
-    logger.log(longer_alone ? LogLevel::info : LogLevel::warn,
-               cat("settings are not those of the checkpoint: ", join(lines, "; ")));
   if (const auto lines = fact_differences(from.machine, services.machine); !lines.empty())
     logger.warn(cat("what runs is not what saved the checkpoint, so bits may differ: ", join(lines, "; ")));
 }
@@ -213,13 +227,19 @@ RunReport run_session(const Config& resolved, Catalogue& catalogue, std::shared_
     solver = context.build<BaseSolver>(solver_config);
     solver->set_up_pre();
     solver->set_up();
+    const Settings settings = result_settings(resolved, catalogue);
+    services.machine = machine_facts(services);
+    services.settings = facts_of(settings);
+    services.config_text = resolved.yaml();
+    const auto check = [&] {
+      if (services.resume.has_value() && trains(solver_config))
+        check_config_changes(solver_config, *services.resume, settings, options.allow_config_change, logger);
+    };
+    check();
     // Only now, when everything is built: a configuration that cannot be built leaves nothing behind.
     work_dir = std::make_unique<WorkDir>(services.work_dir, solver_config, logger);
-    prepare_start(*work_dir, resolved, services, logger);
+    prepare_start(*work_dir, resolved, services, logger, check);
     sink->open_file((fs::path(services.work_dir) / solver_config.get<std::string>("LOG_FILE")).string());
-    services.machine = machine_facts(services);
-    services.settings = result_settings(resolved, catalogue);
-    services.config_text = resolved.yaml();
     print_start(*solver, services, logger);
     print_resume(services, trains(solver_config), logger);
     solver->solve();

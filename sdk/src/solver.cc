@@ -129,12 +129,7 @@ Outputs Solver::evaluate(const Batch& batch, uint64_t seed) {
   Model& model = *impl_->model;
   const EvaluationScope evaluation(model);
   const at::NoGradGuard no_grad;
-  // What it would show is not of the running iteration.
-  struct Aside {
-    Model& model;
-    std::shared_ptr<Probes> probes = std::exchange(model.probes, std::make_shared<Probes>());
-    ~Aside() { model.probes = std::move(probes); }
-  } aside{model};
+  const ProbesAside aside(model);
   at::manual_seed(seed);
   Batch here = batch;
   move_to(here, impl_->context.device());
@@ -150,6 +145,8 @@ Scalars Solver::hook_seconds() const {
   for (const auto& hook : impl_->hooks) seconds.set(hook->label, std::chrono::duration<double>(hook->time).count());
   return seconds;
 }
+
+State Solver::state() const { return impl_->base.save_checkpoint(); }
 
 std::string Solver::config_text() const { return services_of(impl_->context).config_text; }
 const std::vector<std::pair<std::string, std::string>>& Solver::settings() const {
@@ -170,6 +167,7 @@ void Solver::report_best(std::string_view metric, double value) { impl_->best.se
 CheckpointStore& Solver::checkpoints() { return impl_->checkpoints; }
 void Solver::draw_data_every(int64_t epochs) { impl_->draw_every = epochs; }
 void Solver::pause_on_signals() { impl_->signals_wanted = true; }
+void Solver::save_in_background() { impl_->background_save = std::make_unique<BackgroundSave>(impl_->checkpoints); }
 
 void Solver::request_checkpoint(std::string_view why) {
   auto& whys = impl_->save_whys;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "background_save.h"
 #include "context_impl.h"
 #include "gantry/base_solver.h"
 #include "gantry/capability.h"
@@ -68,7 +69,8 @@ struct Solver::Impl final : StepEngine::Observer {
         context(ctx),
         logger(services_of(ctx).sink, ""),
         checkpoints(ctx.work_dir() + "/checkpoints"),
-        interrupts(services_of(ctx).interrupts) {}
+        interrupts(services_of(ctx).interrupts),
+        run_time(services_of(ctx).run_time) {}
 
   BaseSolver& base;
   Context& context;
@@ -138,6 +140,7 @@ struct Solver::Impl final : StepEngine::Observer {
 
   // --- checkpoints ---
   CheckpointStore checkpoints;
+  std::unique_ptr<BackgroundSave> background_save;  ///< null: saves are written at once
   std::string last_checkpoint;
   Scalars best;
   /// The restored position inside an epoch, until solve_train has taken it.
@@ -152,7 +155,10 @@ struct Solver::Impl final : StepEngine::Observer {
   // --- interrupts ---
   Interrupts* interrupts;
   bool signals_wanted = false, armed = false;
-  /// Turns a signal into a request to pause.
+  RunTimeLimit run_time;
+  void begin_run_time();
+  bool can_be_interrupted() const { return armed || run_time.set(); }
+  /// Turns a signal, or the end of the time that the run has, into a request to pause.
   void poll_interrupts();
   bool pausing() const { return served == Stop::pause; }
 
@@ -195,6 +201,9 @@ struct Solver::Impl final : StepEngine::Observer {
   void add_component_states(State& state);
   void load_component_states(const State& states);
   void write_checkpoint();
+  /// Of a save in the background: takes note of it once it is published, waiting for that if asked to.
+  void collect_save(bool wait);
+  void checkpoint_saved(const CheckpointInfo& saved);
 
  private:
   template <class F>

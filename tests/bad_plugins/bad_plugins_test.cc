@@ -170,10 +170,10 @@ TEST_CASE("a component of a newer kind is refused alone and the others of its pl
   PluginFolder folder;
   folder.add("mixed.so", built("test-mixed"));
   folder.check_listed("mixed.so",
-                      {"test-mixed 1.0.0  incompatible: ", "hook 'test/Newer': plugin built for 9, this host has 1",
+                      {"test-mixed 1.0.0  incompatible: ", "hook 'test/Newer': plugin built for 9, this host has 2",
                        "gadget 'test/Gadget': plugin built for 1, this host does not know this kind"});
   folder.check_unneeded();
-  folder.check_refused("test/Newer", {folder.path("mixed.so"), "hook ABI", "plugin built for 9, this host has 1"});
+  folder.check_refused("test/Newer", {folder.path("mixed.so"), "hook ABI", "plugin built for 9, this host has 2"});
   folder.check_refused("test/Gadget", {"unknown hook", "'test/Gadget' is the name of a gadget"});
   CHECK(folder.loaded().empty());
   const e2e::RunResult result = folder.run_with("{NAME: test/Fits}");

@@ -91,6 +91,6 @@ TEST_CASE("LBFGS ends the run where a move leads to a loss that is not finite") 
 TEST_CASE("LBFGS resumed with another part of the model to train says how the two differ") {
   Job job(kFullBatchJob);
   job.run({e2e::at_iteration(2)}, 75);
-  const e2e::RunResult result = job.resume({"SOLVER.FREEZE={FREEZE_PART: [head]}"}, 1);
+  const e2e::RunResult result = job.resume({"--allow-config-change", "SOLVER.FREEZE={FREEZE_PART: [head]}"}, 1);
   CHECK(contains(result.err, "numbers to train, here are"));
 }

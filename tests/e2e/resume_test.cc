@@ -254,13 +254,13 @@ TEST_CASE("another BATCH_SIZE is refused within an epoch and taken after one") {
   Job within, after;
   within.run({at_iteration(13)}, 75);
   const std::vector<std::string> names = within.names();
-  const e2e::RunResult refused = within.resume({other}, 2);
+  const e2e::RunResult refused = within.resume({other, "--allow-config-change"}, 2);
   CHECK(contains(refused.err, "data/batch_size: 7 in the checkpoint, which was saved within epoch 2; 11 here"));
   CHECK(within.names() == names);
 
   after.run(at_point("train.after_epoch", 2), 75);
-  const e2e::RunResult taken = after.resume({other, "SOLVER.MAX_EPOCHS=3"});
-  CHECK(contains(taken.err, "SOLVER.TRAIN_DATA.BATCH_SIZE 7 there, 11 here"));
+  const e2e::RunResult taken = after.resume({other, "SOLVER.MAX_EPOCHS=3", "--allow-config-change"});
+  CHECK(contains(taken.err, "SOLVER.TRAIN_DATA.BATCH_SIZE: 7 in the checkpoint, 11 here"));
   CHECK(after.link("last") == "ldm_step-26");  // 20 and 6 more
 }
 

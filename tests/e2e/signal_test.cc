@@ -123,3 +123,43 @@ TEST_CASE("a signal that comes while a window waits for data lets the window end
   CHECK(result.exit_code == 75);
   CHECK(job.link("last") == "ldm_step-3");
 }
+
+TEST_CASE("a signal that ENV.SIGNALS does not name ends the program by it") {
+  Job job;
+  const auto run = [&](const std::string& signal) {
+    return e2e::run_gantry(job.command({"ENV.SIGNALS=[USR1, SIGINT]", kSignal + signal, at_iteration(4)}),
+                           job.dir.path());
+  };
+  const RunResult ended = run("TERM");
+  INFO(ended.describe());
+  CHECK(ended.signal == SIGTERM);
+  CHECK(contains(ended.err, "signals armed: SIGUSR1 and SIGINT save a checkpoint and pause the run"));
+  CHECK(job.names().empty());
+  for (const std::string name : {"USR1", "INT"}) {
+    const RunResult paused = run(name);
+    INFO(paused.describe());
+    CHECK(paused.exit_code == 75);
+    CHECK(contains(paused.err, "pausing: SIG" + name));
+  }
+}
+
+TEST_CASE("with an empty list of signals each ends the program at once") {
+  Job job;
+  for (const auto& [name, number] : {std::pair{"TERM", SIGTERM}, std::pair{"INT", SIGINT}, std::pair{"HUP", SIGHUP}}) {
+    const RunResult result =
+        e2e::run_gantry(job.command({"ENV.SIGNALS=[]", kSignal + std::string(name), at_iteration(4)}), job.dir.path());
+    INFO(result.describe());
+    CHECK(result.signal == number);
+    CHECK_FALSE(contains(result.err, "signals armed"));
+  }
+  CHECK(job.names().empty());
+}
+
+TEST_CASE("an unknown signal is refused with the place and the names that are known") {
+  Job job(e2e::replaced(e2e::kJob, "SEED: 1,", "SEED: 1, SIGNALS: [TERM, SIGTREM],"));
+  const RunResult result = e2e::run_gantry({"check", "job.yaml", "--plugin-dir", GANTRY_PROBE_DIR}, job.dir.path());
+  INFO(result.describe());
+  CHECK(result.exit_code == 2);
+  CHECK(contains(result.err, "job.yaml:2: SIGNALS[1] must be one of INT, TERM, HUP, USR1, USR2"));
+  CHECK(contains(result.err, "'SIGTREM'; did you mean 'SIGTERM'?"));
+}

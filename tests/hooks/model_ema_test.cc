@@ -135,7 +135,7 @@ TEST_CASE("a run with an average that is stopped anywhere goes on to the same by
 TEST_CASE("a hook that a resumed run adds begins with the weights of the checkpoint") {
   Job job(e2e::kOddJob);
   job.run({"SOLVER.MAX_EPOCHS=1"});
-  const e2e::RunResult result = job.resume({ema("BETA: 0.8")});
+  const e2e::RunResult result = job.resume({ema("BETA: 0.8"), "--allow-config-change"});
   CHECK(e2e::contains(result.err, "the checkpoint has no hooks/ModelEmaHook"));
   auto all = weights(job);  // the second process wrote the file anew
   REQUIRE(all.size() == 8);

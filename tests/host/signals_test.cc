@@ -7,12 +7,14 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace {
 
 using gantry::host::Signals;
 
 constexpr int kAll[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+const std::vector<std::string> kNames = {"SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"};
 
 struct Ending {
   int exit_code = -1;
@@ -54,7 +56,7 @@ TEST_CASE("until signals are armed each of them ends the program") {
 TEST_CASE("an armed signal ends nothing and the first one is told by its name") {
   const Ending ending = in_child([] {
     Signals signals;
-    signals.arm();
+    signals.arm(kNames);
     if (signals.pending() != nullptr) return 1;
     raise(SIGUSR1);
     if (!pending_is(signals, "SIGUSR1")) return 2;
@@ -71,7 +73,7 @@ TEST_CASE("each of the five signals is noted under its name") {
   for (const auto& [number, name] : names) {
     const Ending ending = in_child([number = number, name = name] {
       Signals signals;
-      signals.arm();
+      signals.arm(kNames);
       kill(getpid(), number);
       return pending_is(signals, name) ? 0 : 1;
     });
@@ -79,11 +81,26 @@ TEST_CASE("each of the five signals is noted under its name") {
   }
 }
 
+TEST_CASE("a signal that is not armed ends the program also after the last save") {
+  for (const bool at_the_end : {false, true}) {
+    const Ending ending = in_child([&] {
+      Signals signals;
+      signals.arm({"SIGUSR1", "SIGUSR2"});
+      raise(SIGUSR2);
+      if (!pending_is(signals, "SIGUSR2")) return 1;
+      if (at_the_end) signals.ignore();
+      raise(SIGTERM);
+      return 0;
+    });
+    CHECK(ending.signal == SIGTERM);
+  }
+}
+
 TEST_CASE("a signal that was ignored when the program started stays ignored") {
   const Ending ending = in_child([] {
     signal(SIGHUP, SIG_IGN);
     Signals signals;
-    signals.arm();
+    signals.arm(kNames);
     raise(SIGHUP);
     if (signals.pending() != nullptr) return 1;
     raise(SIGTERM);
@@ -96,7 +113,7 @@ TEST_CASE("after the last save signals are ignored even when nobody holds them a
   const Ending ending = in_child([] {
     {
       Signals signals;
-      signals.arm();
+      signals.arm(kNames);
       signals.ignore();
       for (const int number : kAll) raise(number);
       if (signals.pending() != nullptr) return 1;
@@ -113,7 +130,7 @@ TEST_CASE("a read that a signal interrupts goes on") {
   REQUIRE(pipe(ends) == 0);
   const Ending ending = in_child([&] {
     Signals signals;
-    signals.arm();
+    signals.arm(kNames);
     const pid_t parent = getpid();
     if (const pid_t helper = fork(); helper == 0) {
       usleep(100'000);

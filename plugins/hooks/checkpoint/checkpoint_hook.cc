@@ -42,6 +42,12 @@ class CheckpointHook final : public gantry::Hook,
         .at_least(1)
         .no_effect_on_result()
         .help("Only so many of the newest are kept, and the best. Unset: all.");
+    p.add<bool>("ASYNC", false)
+        .no_effect_on_result()
+        .help(
+            "Checkpoints are written while training goes on, from a copy that takes as much memory as the state. At "
+            "most "
+            "one is being written: the next waits for it, and so do a pause and the end.");
     p.add<bool>("DISABLE_SNAPSHOT", false)
         .no_effect_on_result()
         .help("Whether there are no checkpoints at all but that of a pause: other hooks write what is kept.");
@@ -56,6 +62,7 @@ class CheckpointHook final : public gantry::Hook,
         prefix_(config.get<std::string>("SAVE_NAME_PREFIX")),
         save_last_(config.get<bool>("SAVE_LAST")),
         keep_last_(config.has("KEEP_LAST") ? config.get<int64_t>("KEEP_LAST") : 0),
+        async_(config.get<bool>("ASYNC")),
         disabled_(config.get<bool>("DISABLE_SNAPSHOT")),
         logger_(context.logger()) {
     if (config.path().find("EVAL_HOOKS") != std::string::npos || config.path().find("TEST_HOOKS") != std::string::npos)
@@ -68,6 +75,7 @@ class CheckpointHook final : public gantry::Hook,
   void before_solve(gantry::Solver& solver) override {
     solver.checkpoints().set_prefix(prefix_);
     solver.pause_on_signals();
+    if (async_) solver.save_in_background();
     last_save_ = Clock::now();
   }
 
@@ -103,7 +111,7 @@ class CheckpointHook final : public gantry::Hook,
     last_save_ = Clock::now();
     gantry::CheckpointStore& store = solver.checkpoints();
     store.link("last", saved.name);
-    if (saved.iteration == best_iteration_) {
+    if (has_best(saved)) {
       store.link("best", saved.name);
       best_is_new_ = false;
     }
@@ -147,6 +155,15 @@ class CheckpointHook final : public gantry::Hook,
   }
 
  private:
+  // One that is written in the background may have been begun in the same iteration before the evaluation.
+  bool has_best(const gantry::CheckpointInfo& saved) const {
+    if (saved.iteration != best_iteration_) return false;
+    const std::string metric = "eval/" + goal_.metric();
+    for (const auto& [name, value] : saved.metrics)
+      if (name == metric) return value == best_;
+    return false;
+  }
+
   void prune(gantry::CheckpointStore& store, const gantry::CheckpointInfo& saved) {
     std::vector<gantry::CheckpointInfo> mine;
     for (gantry::CheckpointInfo& info : store.list())
@@ -163,7 +180,7 @@ class CheckpointHook final : public gantry::Hook,
   const std::string prefix_;
   const bool save_last_;
   const int64_t keep_last_;  // 0: all
-  const bool disabled_;
+  const bool async_, disabled_;
   const gantry::Logger logger_;
   gantry::MetricGoal goal_;
 

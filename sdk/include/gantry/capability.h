@@ -89,12 +89,12 @@ class GANTRY_API EvaluationWeights {
   virtual State evaluation_weights() const = 0;
 };
 
-/// Records what happened, for a test to compare afterwards. Hooks. What it recorded is no state of the run.
+/// Records what happened, for a test to compare afterwards: see test_callback.h. Hooks. What it recorded is no state of
+/// the run.
 class GANTRY_API Recorder {
  public:
   virtual ~Recorder();
-  /// Everything recorded so far, each entry under its own path.
-  virtual State records() const = 0;
+  virtual std::string recording() const = 0;  ///< the path of the file that it writes
 };
 
 }  // namespace gantry

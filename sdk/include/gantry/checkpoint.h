@@ -87,11 +87,15 @@ class GANTRY_API CheckpointStore final {
 
   /// Removes a checkpoint; half of one is never seen under its name.
   void remove(std::string_view name);
+  /// From now on remove() takes the name away at once and leaves the files, which may take long, to the caller: their
+  /// folders are appended here. Null: no longer.
+  void put_off_removals(std::vector<std::string>* folders) { put_off_ = folders; }
   /// Removes what interrupted saves and removals left behind. For the owner of WORK_DIR's lock.
   void remove_leftovers();
 
  private:
   std::string directory_, prefix_ = "ldm_step";
+  std::vector<std::string>* put_off_ = nullptr;
 };
 
 }  // namespace gantry

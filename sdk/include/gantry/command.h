@@ -19,6 +19,12 @@ class GANTRY_API CommandContext final {
   const Logger& logger() const;     ///< to stderr, tagged with the plugin
   Catalogue& catalogue() const;     ///< every component that the program finds
   const std::string& name() const;  ///< as it is typed: "plugins check"
+  /// A configuration with everything that it names, checked and with its defaults, as `gantry run` takes it. Problems are
+  /// printed, and leave as a gantry::Error that counts them.
+  Config resolve(const std::string& path, const std::vector<std::string>& overrides) const;
+  /// The words that start this program with the options that it was given itself (--plugin-dir): a command and its
+  /// arguments follow. To run another process.
+  const std::vector<std::string>& program() const;
 
   struct Impl;
   explicit CommandContext(const Impl& impl) : impl_(impl) {}

@@ -21,7 +21,7 @@ class FileSystem;
 class Command;
 
 #define GANTRY_ABI_SOLVER 2
-#define GANTRY_ABI_HOOK 1
+#define GANTRY_ABI_HOOK 2
 #define GANTRY_ABI_MODEL 2
 #define GANTRY_ABI_MODULE 1
 #define GANTRY_ABI_LOSS 1

@@ -20,8 +20,8 @@ enum class RunStatus { done, failed, interrupted };
 class GANTRY_API Interrupts {
  public:
   virtual ~Interrupts();
-  /// From now on a signal is noted and ends nothing.
-  virtual void arm() = 0;
+  /// From now on these signals ("SIGTERM") are noted and end nothing. Others stay as they are.
+  virtual void arm(const std::vector<std::string>& signals) = 0;
   /// The first signal noted since then, as "SIGTERM"; nullptr when there was none. Costs a load.
   virtual const char* pending() const = 0;
   /// From now on signals are ignored: all that there is to save is saved.
@@ -31,6 +31,8 @@ class GANTRY_API Interrupts {
 struct RunOptions {
   /// Two iterations of each phase, in a temporary WORK_DIR that is removed afterwards.
   bool dry_run = false;
+  /// Go on from a checkpoint also where settings that the result depends on are others than when it was saved.
+  bool allow_config_change = false;
   Interrupts* interrupts = nullptr;  ///< null: signals do what they do
 };
 

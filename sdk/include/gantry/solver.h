@@ -75,6 +75,8 @@ class GANTRY_API Solver final {
   /// `interval`. Of times: never.
   bool due(const Interval& interval) const;
   int64_t step() const;        ///< optimizer steps taken
+  /// Samples of a mode's data that are done with: where the next iteration's begin.
+  int64_t consumed_samples(Mode mode) const;
   bool backward_step() const;  ///< this iteration ended a window
   Phase phase() const;
   std::string phase_text() const;  ///< what lines about the running phase begin with: "epoch 3/10 train"
@@ -133,6 +135,10 @@ class GANTRY_API Solver final {
   std::string config_text() const;
   const std::vector<std::pair<std::string, std::string>>& settings() const;
 
+  /// What a checkpoint that is saved now holds, as aliases; its paths are those of the checkpoint's files. Where nothing
+  /// is half done: in before_iter of a window's first iteration, in on_resume, at a save point.
+  State state() const;
+
   const std::string& work_dir() const;
   const Logger& logger() const;
   World& world() const;
@@ -149,9 +155,13 @@ class GANTRY_API Solver final {
   // --- checkpoints ---
   /// Where they are written, and how they are named.
   CheckpointStore& checkpoints();
-  /// From the moment that the log says "signals armed": SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 ask for a pause
-  /// in place of ending the process. Call it in before_solve.
+  /// From the moment that the log says "signals armed": those of ENV.SIGNALS ask for a pause in place of ending the
+  /// process. Call it in before_solve.
   void pause_on_signals();
+  /// From now on checkpoints are written while training goes on: a save takes a copy of the state and returns. Who
+  /// observes checkpoints hears of one at the first save point after it is there; a failure ends the run there. At most
+  /// one is being written: the next save waits for it, and so does the end of the run. Call it in before_solve.
+  void save_in_background();
 
   struct Impl;
   explicit Solver(std::unique_ptr<Impl> impl);
