@@ -18,7 +18,9 @@ HOST_SDK = {f"gantry/{name}.h" for name in (
     "plugin_file", "run_command", "session", "text", "version")}
 HOST_LIBRARIES = ("yaml-cpp/", "spdlog/", "boost/")
 # The one library that a plugin exists for, by folder.
-PLUGIN_LIBRARY = {"data/idx": {"zlib.h"}, "data/image_folder": {"png.h", "jpeglib.h", "jerror.h"}, "optim/lambda_lr": {"muParser.h"}}
+PLUGIN_LIBRARY = {
+    "commands/stop_and_go": {"boost/program_options.hpp"}, "data/idx": {"zlib.h"},
+    "data/image_folder": {"png.h", "jpeglib.h", "jerror.h"}, "optim/lambda_lr": {"muParser.h"}}
 NOT_IN_SDK_HEADERS = ("yaml-cpp/", "spdlog/", "fmt/", "boost/")
 LIGHT_LIBTORCH = {"ATen/core/Tensor.h", "c10/core/Device.h", "torch/version.h"}
 

@@ -1,0 +1,3 @@
+#include <gantry/plugin.h>
+
+GANTRY_PLUGIN("gantry-test-callbacks", GANTRY_VERSION);
