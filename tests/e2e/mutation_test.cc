@@ -77,6 +77,7 @@ TEST_CASE("one changed value is named with where it shows") {
   const auto change = weights.change("model/head.weight");
   CHECK(std::stod(change.at("after").get<std::string>()) - std::stod(change.at("before").get<std::string>()) ==
         doctest::Approx(1));
+  CHECK(change.at("how").get<std::string>().starts_with("when it was restored; then "));
   CHECK(weights.comparison("restored").at("first").at("field") == "model/head.weight");
   CHECK(weights.comparison("recorder", "WeightsCallback").at("equal") == false);
   // In the middle of the run, within an epoch, and where nothing is saved anyway.
