@@ -294,7 +294,7 @@ TEST_CASE("inspecting a file says whether it fits without loading it") {
   const e2e::RunResult good = folder.gantry_without({"plugins", "inspect", "plugins/good.so"});
   INFO(good.describe());
   CHECK(good.exit_code == 0);
-  for (const std::string part : {"test-good 1.0.0", "hook test/Good, ABI 1 (host 1)", "status    ok"})
+  for (const std::string part : {"test-good 1.0.0", "hook test/Good, ABI 2 (host 2)", "status    ok"})
     CHECK(good.out.find(part) != std::string::npos);
 
   const e2e::RunResult other = folder.gantry_without({"plugins", "inspect", "plugins/other.so"});

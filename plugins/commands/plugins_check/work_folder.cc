@@ -2,8 +2,8 @@
 
 #include <gantry/error.h>
 #include <gantry/text.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
