@@ -226,6 +226,12 @@ void BaseSolver::solve() {
     if (data(Mode::train) != nullptr) {
       bool entering = s.entry.has_value();
       while (entering || (s.more_to_train() && !stopping())) {
+        // A signal during the last save: before another epoch's points, which would be saved as the same iteration.
+        s.poll_interrupts();
+        if (!entering && s.phase == Phase::epoch_done && s.stop == Stop::pause) {
+          save_point(SavePoint::after_epoch);
+          continue;
+        }
         entering = false;
         solve_train();
       }

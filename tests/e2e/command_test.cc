@@ -96,7 +96,7 @@ TEST_CASE("a misspelt command names the one that was meant wherever it comes fro
       {{"plugin", "inspect"}, "unknown command 'plugin'; did you mean plugins inspect?"},
       {{"test", "ekho"}, "unknown command 'test ekho'; did you mean test echo?"},
       {{"plugins", "lost"}, "unknown command 'plugins lost'; did you mean plugins list?"},
-      {{"plugins"}, "gantry plugins: expected list or inspect"},
+      {{"plugins"}, "gantry plugins: expected check or list or inspect"},
   };
   for (const auto& [words, message] : misspelt) {
     const e2e::RunResult result = gantry(words);

@@ -183,7 +183,7 @@ TEST_CASE("a run stopped at any point of an epoch fires no point twice and ends 
       {"eval.after_all_iter", 0, "pass_done"},
       {"eval.evaluated", 0, "pass_done"},
       {"train.after_epoch", 0, "epoch_done"},
-      {"checkpoint_saved", 0, "iterating"},
+      {"checkpoint_saved", 0, "epoch_done"},
   };
   Job undisturbed;
   undisturbed.run({kTwoEpochs});
