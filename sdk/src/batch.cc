@@ -4,8 +4,8 @@
 #include <ATen/ops/stack.h>
 
 #include "gantry/error.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
-#include "tensor_text.h"
 
 namespace gantry {
 

@@ -6,9 +6,9 @@
 #include "cpu_scalar.h"
 #include "gantry/error.h"
 #include "gantry/state.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
 #include "ordered_paths.h"
-#include "tensor_text.h"
 
 namespace gantry {
 

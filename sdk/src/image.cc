@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "gantry/error.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
-#include "tensor_text.h"
 
 namespace gantry {
 

@@ -11,9 +11,9 @@
 
 #include "context_impl.h"
 #include "gantry/error.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
 #include "loader_workers.h"
-#include "tensor_text.h"
 
 namespace gantry {
 

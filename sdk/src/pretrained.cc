@@ -13,9 +13,9 @@
 #include "gantry/log.h"
 #include "gantry/model.h"
 #include "gantry/name_pattern.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
 #include "message.h"
-#include "tensor_text.h"
 
 namespace gantry {
 namespace {

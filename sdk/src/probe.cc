@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "gantry/error.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
-#include "tensor_text.h"
 
 namespace gantry {
 

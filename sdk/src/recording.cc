@@ -15,9 +15,9 @@
 #include "gantry/error.h"
 #include "gantry/json.h"
 #include "gantry/state.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
 #include "json_read.h"
-#include "tensor_text.h"
 #include "xxh3.h"
 
 namespace gantry {

@@ -364,8 +364,7 @@ Parameters env_parameters() {
       .no_effect_on_result()
       .help(
           "Signals that save a checkpoint and pause the run, where there is a CheckpointHook. Others, and all with [], "
-          "do "
-          "what they do in any program.");
+          "do what they do in any program.");
   p.add<Interval>("MAX_RUN_TIME", Interval{0, Interval::Unit::seconds})
       .unit("seconds")
       .at_least(0)
@@ -373,8 +372,7 @@ Parameters env_parameters() {
       .no_effect_on_result()
       .help(
           "A training run pauses early enough to have saved a checkpoint before this time since the program's start, "
-          "such "
-          "as 90 s, 30 min or 4 h: before a scheduler would end it. 0: no limit.");
+          "such as 90 s, 30 min or 4 h: before a scheduler would end it. 0: no limit.");
   p.foreign("SYNC_BN", {"false"}, "batch normalisation works per process");
   p.foreign("CUDNN_DETERMINISTIC", {"true"}, "write DETERMINISTIC, which holds for every operator");
   p.foreign("CUDNN_BENCHMARK", {"false"}, "it would make runs differ");

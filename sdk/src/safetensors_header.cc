@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "gantry/error.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
 #include "json_read.h"
 #include "message.h"
 #include "safetensors_format.h"
-#include "tensor_text.h"
 
 namespace gantry {
 namespace {

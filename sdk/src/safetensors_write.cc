@@ -7,10 +7,10 @@
 #include "gantry/error.h"
 #include "gantry/json.h"
 #include "gantry/safetensors.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
 #include "message.h"
 #include "safetensors_format.h"
-#include "tensor_text.h"
 #include "xxh3.h"
 
 namespace gantry {

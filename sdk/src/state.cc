@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "gantry/error.h"
+#include "gantry/tensor_text.h"
 #include "gantry/text.h"
-#include "tensor_text.h"
 
 namespace gantry {
 

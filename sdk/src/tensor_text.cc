@@ -1,4 +1,4 @@
-#include "tensor_text.h"
+#include "gantry/tensor_text.h"
 
 #include "gantry/text.h"
 

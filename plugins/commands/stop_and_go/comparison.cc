@@ -1,5 +1,6 @@
 #include "comparison.h"
 
+#include <gantry/tensor_text.h>
 #include <gantry/text.h>
 
 #include <algorithm>
@@ -10,12 +11,6 @@ namespace {
 
 using gantry::Recording;
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::vector<std::string> sizes;
-  for (const int64_t size : shape) sizes.push_back(std::to_string(size));
-  return gantry::cat("[", gantry::join(sizes, ", "), "]");
-}
-
 bool same_type(const Recording::Value& a, const Recording::Value& b) {
   return a.dtype == b.dtype && a.shape == b.shape;
 }
@@ -23,7 +18,7 @@ bool same_type(const Recording::Value& a, const Recording::Value& b) {
 std::string value_text(const Recording::Value& value, bool with_type) {
   std::string text = value.text.empty() ? "digest " + value.digest : value.text;
   if (value.dtype == "text" && !value.text.empty()) return gantry::cat("'", text, "'");
-  return with_type ? gantry::cat(value.dtype, " ", shape_text(value.shape), ", ", text) : text;
+  return with_type ? gantry::cat(value.dtype, " ", gantry::shape_text(value.shape), ", ", text) : text;
 }
 
 std::string entry_text(const Recording::Entry& entry) {

@@ -1,7 +1,7 @@
 #include "evidence.h"
 
-#include <c10/core/ScalarType.h>
 #include <gantry/error.h>
+#include <gantry/tensor_text.h>
 #include <gantry/text.h>
 
 #include <algorithm>
@@ -63,24 +63,19 @@ bool same_bytes(const fs::path& a, const fs::path& b) {
   }
 }
 
-std::string type_text(const at::Tensor& tensor) {
-  std::vector<std::string> sizes;
-  for (const int64_t size : tensor.sizes()) sizes.push_back(std::to_string(size));
-  return gantry::cat(c10::getDtypeNames(tensor.scalar_type()).first, " [", gantry::join(sizes, ", "), "]");
-}
-
 void compare_leaves(const CheckpointInfo& expected, const CheckpointInfo& actual, const std::string& part,
                     Comparison& comparison) {
   const gantry::State x = gantry::read_checkpoint(expected, part), y = gantry::read_checkpoint(actual, part);
   const std::size_t before = comparison.differences.size();
   for (const gantry::State::Leaf& leaf : x.leaves()) {
     if (!y.has(leaf.path)) {
-      comparison.differences.push_back(plain_difference(leaf.path, type_text(leaf.value), "nothing"));
+      comparison.differences.push_back(plain_difference(leaf.path, gantry::tensor_text(leaf.value), "nothing"));
       continue;
     }
     const at::Tensor& other = y.tensor(leaf.path);
-    if (type_text(other) != type_text(leaf.value)) {
-      comparison.differences.push_back(plain_difference(leaf.path, type_text(leaf.value), type_text(other)));
+    if (gantry::tensor_text(other) != gantry::tensor_text(leaf.value)) {
+      comparison.differences.push_back(
+          plain_difference(leaf.path, gantry::tensor_text(leaf.value), gantry::tensor_text(other)));
     } else if (auto numbers = number_difference(leaf.value, other, 0)) {
       comparison.differences.push_back(plain_difference(leaf.path, numbers->expected, numbers->actual));
       comparison.differences.back().numbers = std::move(numbers);
@@ -88,7 +83,7 @@ void compare_leaves(const CheckpointInfo& expected, const CheckpointInfo& actual
   }
   for (const gantry::State::Leaf& leaf : y.leaves())
     if (!x.has(leaf.path))
-      comparison.differences.push_back(plain_difference(leaf.path, "nothing", type_text(leaf.value)));
+      comparison.differences.push_back(plain_difference(leaf.path, "nothing", gantry::tensor_text(leaf.value)));
   if (comparison.differences.size() == before)
     comparison.differences.push_back(
         plain_difference(part + ".safetensors", "its bytes", "others, with the same values"));

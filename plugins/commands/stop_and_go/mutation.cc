@@ -1,9 +1,9 @@
 #include "mutation.h"
 
-#include <c10/core/ScalarType.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 #include <gantry/error.h>
+#include <gantry/tensor_text.h>
 #include <gantry/text.h>
 
 #include <algorithm>
@@ -84,9 +84,7 @@ int64_t meaningful_byte(const at::Tensor& tensor) {
 
 at::Tensor change(const at::Tensor& original, Mutation& mutation) {
   at::Tensor tensor = original.clone().contiguous();
-  std::vector<std::string> sizes;
-  for (const int64_t size : tensor.sizes()) sizes.push_back(std::to_string(size));
-  mutation.type = gantry::cat(c10::getDtypeNames(tensor.scalar_type()).first, " [", gantry::join(sizes, ", "), "]");
+  mutation.type = gantry::tensor_text(tensor);
   if (tensor.numel() == 0) return tensor;
   const int64_t middle = tensor.numel() / 2;
   switch (tensor.scalar_type()) {

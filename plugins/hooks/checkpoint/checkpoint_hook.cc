@@ -46,8 +46,7 @@ class CheckpointHook final : public gantry::Hook,
         .no_effect_on_result()
         .help(
             "Checkpoints are written while training goes on, from a copy that takes as much memory as the state. At "
-            "most "
-            "one is being written: the next waits for it, and so do a pause and the end.");
+            "most one is being written: the next waits for it, and so do a pause and the end.");
     p.add<bool>("DISABLE_SNAPSHOT", false)
         .no_effect_on_result()
         .help("Whether there are no checkpoints at all but that of a pause: other hooks write what is kept.");

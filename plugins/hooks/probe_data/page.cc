@@ -1,6 +1,7 @@
 #include "page.h"
 
 #include <gantry/json.h>
+#include <gantry/tensor_text.h>
 #include <gantry/text.h>
 
 #include <algorithm>
@@ -119,8 +120,8 @@ std::string bar_chart(const std::vector<ValueCounts::Bar>& bars, bool named) {
 
 std::string tensor_section(const Item& item) {
   const TensorSummary summary = summary_of(item.probe->value);
-  const std::string remark = cat(dtype_name(item.probe->value), " ", shape_name(item.probe->value),
-                                 " &middot; <a href=\"", item.file, "\">", item.file, "</a>");
+  const std::string remark =
+      cat(gantry::tensor_text(item.probe->value), " &middot; <a href=\"", item.file, "\">", item.file, "</a>");
   std::string table = "<table><tr>";
   const auto cell = [&](const char* name, const std::string& value) {
     table += cat("<th>", name, "</th><td>", value, "</td>");

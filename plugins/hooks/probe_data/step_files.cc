@@ -4,6 +4,7 @@
 #include <gantry/error.h>
 #include <gantry/image.h>
 #include <gantry/json.h>
+#include <gantry/tensor_text.h>
 #include <gantry/text.h>
 
 #include <cerrno>
@@ -117,7 +118,7 @@ std::string probe_json(const Item& item) {
     case Probe::Kind::image:
       return json_object({{"name", name},
                           {"kind", json_string("image")},
-                          {"dtype", json_string(dtype_name(probe.value))},
+                          {"dtype", json_string(gantry::dtype_text(probe.value.scalar_type()))},
                           {"shape", shape_json(probe.value)},
                           {"file", json_string(item.file)},
                           {"files", strings_json(item.files)},
@@ -126,7 +127,7 @@ std::string probe_json(const Item& item) {
       const TensorSummary summary = summary_of(probe.value);
       return json_object({{"name", name},
                           {"kind", json_string("tensor")},
-                          {"dtype", json_string(dtype_name(probe.value))},
+                          {"dtype", json_string(gantry::dtype_text(probe.value.scalar_type()))},
                           {"shape", shape_json(probe.value)},
                           {"file", json_string(item.file)},
                           {"min", summary.finite > 0 ? json_number(summary.smallest) : "null"},
@@ -186,39 +187,6 @@ std::string meta_json(const Step& step, const std::vector<Item>& items) {
   for (const std::string& probe : probes) lines += (lines.empty() ? "\n    " : ",\n    ") + probe;
   return cat("{\n  \"mode\": ", json_string(step.mode), ",\n  \"epoch\": ", step.epoch,
              ",\n  \"iteration\": ", step.iteration, ",\n  \"probes\": [", lines, "\n  ]\n}\n");
-}
-
-std::string dtype_name(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kByte:
-      return "uint8";
-    case at::kChar:
-      return "int8";
-    case at::kShort:
-      return "int16";
-    case at::kInt:
-      return "int32";
-    case at::kLong:
-      return "int64";
-    case at::kHalf:
-      return "float16";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kBool:
-      return "bool";
-    default:
-      return c10::toString(tensor.scalar_type());
-  }
-}
-
-std::string shape_name(const at::Tensor& tensor) {
-  std::vector<std::string> sizes;
-  for (const int64_t size : tensor.sizes()) sizes.push_back(std::to_string(size));
-  return "[" + gantry::join(sizes, ", ") + "]";
 }
 
 TensorSummary summary_of(const at::Tensor& tensor) {

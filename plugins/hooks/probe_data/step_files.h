@@ -37,10 +37,6 @@ void write_file(const std::string& path, std::string_view bytes);
 /// Everything that was shown, for programs: names, kinds, shapes, values, labels, files.
 std::string meta_json(const Step& step, const std::vector<Item>& items);
 
-/// PyTorch's name of a dtype, and "[3, 28, 28]".
-std::string dtype_name(const at::Tensor& tensor);
-std::string shape_name(const at::Tensor& tensor);
-
 /// What a tensor's values are like.
 struct TensorSummary {
   double smallest = 0, mean = 0, largest = 0;  ///< of the finite values
